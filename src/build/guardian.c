@@ -133,7 +133,7 @@ static bool is_stillborn(const struct guardian_task *task, int runtime_fd, const
 }
 
 /* A session that lost its box and its guardian left a socket that nobody listens on. */
-static void tidy_orphans(const struct guardian_task *task)
+static void layer_gc_orphans(const struct guardian_task *task)
 {
 	DIR *dir = opendir(task->runtime_dir);
 	struct dirent *entry;
@@ -169,7 +169,7 @@ int guardian_work(int argc, char **argv)
 		remove_cgroups(task.session);
 		remove_socket(&task, task.session);
 	}
-	tidy_orphans(&task);
+	layer_gc_orphans(&task);
 	return 0;
 }
 

@@ -214,19 +214,19 @@ int staged_mark(const char *state, const char *session, bool is_staged, struct e
 		     : 0;
 }
 
-void staged_flatten_later(const char *state, const struct stage_hold *hold)
+void staged_flatten_later(const char *state, const struct stage_lock *lock)
 {
 	struct staged_args args;
 	struct err err;
 
-	if (hold->chain.count <= STAGE_CHAIN_FLATTEN || hold->is_live)
+	if (lock->chain.count <= STAGE_CHAIN_FLATTEN || lock->is_live)
 		return;
-	staged_args_init(&args, "flatten", state, hold->session);
+	staged_args_init(&args, "flatten", state, lock->session);
 	if (staged_detach(&args, &err) < 0)
 		return;
 }
 
-int staged_tell(struct staged_telling *telling, const struct stage_hold *hold, enum audit_type type,
+int staged_tell(struct staged_telling *telling, const struct stage_lock *lock, enum audit_type type,
 		const char *subject, struct err *err)
 {
 	int r;
@@ -234,7 +234,7 @@ int staged_tell(struct staged_telling *telling, const struct stage_hold *hold, e
 	/* A log that takes no more is an answer. */
 	signal(SIGXFSZ, SIG_IGN);
 	telling->entry = (struct review_entry){ .type = type, .phase = REVIEW_BEGUN, .subject = subject };
-	r = review_log_open(&telling->log, hold->sessions_fd, hold->session, err);
+	r = review_log_open(&telling->log, lock->sessions_fd, lock->session, err);
 	if (r < 0)
 		return r;
 	r = review_log_put(&telling->log, &telling->entry, err);
@@ -257,29 +257,29 @@ int staged_told(struct staged_telling *telling, int r, struct err *err)
 	return told;
 }
 
-static int seal_told(struct stage_hold *hold, const char *name, const char *message, struct err *err)
+static int seal_told(struct stage_lock *lock, const char *name, const char *message, struct err *err)
 {
 	struct staged_telling telling;
-	int r = stage_snapshot_check_name(hold, name, err);
+	int r = stage_snapshot_check_name(lock, name, err);
 
 	if (r == 0)
-		r = staged_tell(&telling, hold, AUDIT_STAGE_SNAPSHOT, name, err);
-	return r < 0 ? r : staged_told(&telling, stage_snapshot_seal(hold, name, message, err), err);
+		r = staged_tell(&telling, lock, AUDIT_STAGE_SNAPSHOT, name, err);
+	return r < 0 ? r : staged_told(&telling, stage_snapshot_seal(lock, name, message, err), err);
 }
 
-static int seal(const char *state, struct stage_hold *hold, const struct staged_snapshot *wanted, char *ret_name,
+static int seal(const char *state, struct stage_lock *lock, const struct staged_snapshot *wanted, char *ret_name,
 		struct err *err)
 {
 	int r = wanted->name ? str_copy(ret_name, STAGE_SNAPSHOT_NAME_SIZE, wanted->name)
-			     : stage_snapshot_next_name(hold, wanted->prefix, ret_name, err);
+			     : stage_snapshot_next_name(lock, wanted->prefix, ret_name, err);
 
 	/* Too long: no name that could be taken; the check says so. */
 	if (r == -ENAMETOOLONG)
-		return stage_snapshot_check_name(hold, wanted->name, err);
+		return stage_snapshot_check_name(lock, wanted->name, err);
 	if (r == 0)
-		r = seal_told(hold, ret_name, wanted->message, err);
+		r = seal_told(lock, ret_name, wanted->message, err);
 	if (r == 0)
-		staged_flatten_later(state, hold);
+		staged_flatten_later(state, lock);
 	return r;
 }
 
@@ -340,28 +340,28 @@ static int copy_running(const char *state, const struct session_record *record, 
 int staged_snapshot(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
 		    char *ret_name, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	int r;
 
 	if (!record->is_live) {
-		r = stage_hold_open(state, record->id, &hold, err);
+		r = stage_lock_open(state, record->id, &lock, err);
 		if (r == 0)
-			r = stage_hold_need_layers(&hold, "a snapshot", err);
-		return r < 0 ? r : seal(state, &hold, wanted, ret_name, err);
+			r = stage_lock_need_layers(&lock, "a snapshot", err);
+		return r < 0 ? r : seal(state, &lock, wanted, ret_name, err);
 	}
 	return copy_running(state, record, wanted, ret_name, err);
 }
 
 int staged_forget(const char *state, const char *session, const char *name, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	struct staged_telling telling;
 	struct stage_chain chain;
-	int r = stage_hold_open(state, session, &hold, err);
+	int r = stage_lock_open(state, session, &lock, err);
 
 	if (r == 0)
-		r = stage_snapshot_load(&hold, name, &chain, err);
+		r = stage_snapshot_load(&lock, name, &chain, err);
 	if (r == 0)
-		r = staged_tell(&telling, &hold, AUDIT_STAGE_FORGET, name, err);
-	return r < 0 ? r : staged_told(&telling, stage_snapshot_remove(&hold, name, err), err);
+		r = staged_tell(&telling, &lock, AUDIT_STAGE_FORGET, name, err);
+	return r < 0 ? r : staged_told(&telling, stage_snapshot_remove(&lock, name, err), err);
 }

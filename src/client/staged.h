@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "session/record.h"
 #include "session/review-log.h"
-#include "stage/snapshot/hold.h"
+#include "stage/snapshot/lock.h"
 
 enum { STAGED_ARGS_MAX = 512 };
 
@@ -62,12 +62,12 @@ struct staged_telling {
 	struct review_log log;
 	struct review_entry entry;
 };
-int staged_tell(struct staged_telling *telling, const struct stage_hold *hold, enum audit_type type,
+int staged_tell(struct staged_telling *telling, const struct stage_lock *lock, enum audit_type type,
 		const char *subject, struct err *err) MUST_USE;
 int staged_told(struct staged_telling *telling, int r, struct err *err) MUST_USE;
 
 /* Has a chain that grew long joined in the background. What fails here fails again, and is said, at the next chance. */
-void staged_flatten_later(const char *state, const struct stage_hold *hold);
+void staged_flatten_later(const char *state, const struct stage_lock *lock);
 
 /*
  * Takes a snapshot of a session, running or not. name: NULL: the next PREFIXn. The name that it got is in

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "prog/atoll-stage/choosing.h"
-#include "prog/atoll-stage/deed.h"
-#include "prog/atoll-stage/merging.h"
-#include "prog/atoll-stage/settling.h"
-#include "prog/atoll-stage/tell-apply.h"
+#include "prog/atoll-stage/audit-step.h"
+#include "prog/atoll-stage/conflict-choice.h"
+#include "prog/atoll-stage/merge-texts.h"
+#include "prog/atoll-stage/report-apply.h"
+#include "prog/atoll-stage/selection.h"
 
 struct apply_options {
 	struct verb_session session;
@@ -49,15 +49,15 @@ static void say_recovered(const struct transaction_recovered *recovered)
 			recovered->taken_back == 1 ? "y" : "ies");
 }
 
-static int wanting_load(struct wanting *ret_wanting, const struct opened *opened, const struct apply_options *given,
-			char **words, int count, struct err *err)
+static int path_filter_load(struct path_filter *ret_wanting, const struct opened *opened,
+			    const struct apply_options *given, char **words, int count, struct err *err)
 {
-	int r = wanting_init(ret_wanting, opened, words, count, err);
+	int r = path_filter_init(ret_wanting, opened, words, count, err);
 
 	if (r == 0)
-		r = wanting_exclude(ret_wanting, &given->excluded, err);
+		r = path_filter_exclude(ret_wanting, &given->excluded, err);
 	if (r == 0)
-		r = wanting_allow(ret_wanting, &given->allowed, err);
+		r = path_filter_allow(ret_wanting, &given->allowed, err);
 	return r;
 }
 
@@ -65,17 +65,17 @@ struct job {
 	const struct apply_options *given;   /* borrowed */
 	enum settlement settlement;
 	struct opened opened;
-	struct merging merging;
+	struct text_merge merge;
 	struct transaction_place place;
 	struct transaction_recovered recovered;
-	struct deed deed;
+	struct audit_step step;
 };
 
 static int tell(const struct job *job, const struct apply *apply, struct err *err)
 {
 	struct tell_apply say = {
 		.opened = &job->opened, .apply = apply, .dry_run = job->given->dry_run, .quiet = job->given->quiet,
-		.settlement = job->settlement, .merging_results = job->merging.results,
+		.settlement = job->settlement, .text_merge_results = job->merge.results,
 		.recovered = job->recovered.finished + job->recovered.taken_back,
 	};
 	int r;
@@ -90,63 +90,63 @@ static void note_settled(struct job *job, const struct apply_item *item)
 	const struct stage_change *change = item->change;
 
 	if (item->verdict == APPLY_KEPT)
-		deed_add_path(&job->deed, REVIEW_KEPT, &job->opened, change->tree, change->path);
+		audit_step_add_path(&job->step, REVIEW_KEPT, &job->opened, change->tree, change->path);
 	else if (item->verdict == APPLY_TAKEN && change->state == STAGE_CONFLICT)
-		deed_add_path(&job->deed, item->merged ? REVIEW_MERGED : REVIEW_TAKEN, &job->opened, change->tree,
+		audit_step_add_path(&job->step, item->merged ? REVIEW_MERGED : REVIEW_TAKEN, &job->opened, change->tree,
 			      change->path);
 }
 
 /* What the log shall say of the choice. */
-static void note_choice(struct job *job, const struct wanting *wanting, const struct apply *apply)
+static void note_choice(struct job *job, const struct path_filter *filter, const struct apply *apply)
 {
 	const struct option_list *excluded = &job->given->excluded;
 
-	deed_add_words(&job->deed, REVIEW_ASKED, (const char *const *)wanting->paths);
+	audit_step_add_words(&job->step, REVIEW_ASKED, (const char *const *)filter->paths);
 	for (size_t i = 0; i < excluded->count; i++)
-		review_list_add(&job->deed.entry, REVIEW_EXCLUDED, excluded->values[i]);
+		review_list_add(&job->step.entry, REVIEW_EXCLUDED, excluded->values[i]);
 	for (size_t i = 0; i < apply->count; i++) {
 		const struct apply_item *item = &apply->items[i];
 
 		if (item->verdict == APPLY_TAKEN && item->change->is_flagged)
-			deed_add_path(&job->deed, REVIEW_FLAGGED, &job->opened, item->change->tree,
+			audit_step_add_path(&job->step, REVIEW_FLAGGED, &job->opened, item->change->tree,
 				      item->change->path);
 		if (item->verdict == APPLY_CONFLICT)
-			deed_add_path(&job->deed, REVIEW_CONFLICTS, &job->opened, item->change->tree,
+			audit_step_add_path(&job->step, REVIEW_CONFLICTS, &job->opened, item->change->tree,
 				      item->change->path);
 		note_settled(job, item);
 	}
-	job->deed.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
+	job->step.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
 }
 
-static int run_apply(struct job *job, const struct wanting *wanting, struct apply *apply, struct err *err)
+static int run_apply(struct job *job, const struct path_filter *filter, struct apply *apply, struct err *err)
 {
 	int r;
 
-	note_choice(job, wanting, apply);
-	deed_attach(&job->deed, &job->place);
+	note_choice(job, filter, apply);
+	audit_step_attach(&job->step, &job->place);
 	r = apply_run(&job->place, apply, err);
-	job->deed.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
-	return deed_end(&job->deed, r, err);
+	job->step.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
+	return audit_step_end(&job->step, r, err);
 }
 
 /* The session is locked, confined and recovered. */
-static int apply_wanted(struct job *job, struct wanting *wanting, struct err *err)
+static int apply_wanted(struct job *job, struct path_filter *filter, struct err *err)
 {
 	const struct apply_options *given = job->given;
-	struct choosing choosing = { 0 };
+	struct selection selection = { 0 };
 	struct apply apply = { .stacks = job->opened.stacks, .merged_fd = FD_NONE };
-	int r = choosing_load(&choosing, &job->opened, wanting, err);
+	int r = selection_load(&selection, &job->opened, filter, err);
 
 	if (r < 0)
 		return r;
-	apply.items = choosing.items;
-	apply.count = choosing.changes.count;
-	settling_run(&apply, wanting, job->settlement);
-	r = given->merge ? merging_run(&job->merging, &job->opened, &apply, given->markers, given->dry_run, err) : 0;
+	apply.items = selection.items;
+	apply.count = selection.changes.count;
+	settling_run(&apply, filter, job->settlement);
+	r = given->merge ? text_merge_run(&job->merge, &job->opened, &apply, given->markers, given->dry_run, err) : 0;
 	if (r == 0 && apply_complete(&apply) < 0)
 		r = err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
 	if (r == 0 && !given->dry_run)
-		r = run_apply(job, wanting, &apply, err);
+		r = run_apply(job, filter, &apply, err);
 	else if (r == 0)
 		for (size_t i = 0; i < apply.count; i++) {
 			apply.applied += apply.items[i].verdict == APPLY_TAKEN;
@@ -154,7 +154,7 @@ static int apply_wanted(struct job *job, struct wanting *wanting, struct err *er
 		}
 	if (r == 0)
 		r = tell(job, &apply, err);
-	choosing_done(&choosing);
+	selection_done(&selection);
 	return r;
 }
 
@@ -166,9 +166,10 @@ static int open_job(struct job *job, struct err *err)
 	if (r == 0)
 		r = opened_stacks(&job->opened, err);
 	if (r == 0 && job->given->merge)
-		r = merging_start(&job->merging, &job->opened, err);
+		r = text_merge_start(&job->merge, &job->opened, err);
 	if (r == 0)
-		r = deed_open(&job->deed, job->opened.sessions_fd, job->given->session.id, AUDIT_STAGE_APPLY, err);
+		r = audit_step_open(&job->step, job->opened.sessions_fd, job->given->session.id,
+				    AUDIT_STAGE_APPLY, err);
 	return r == 0 ? opened_confine(&job->opened, CONFINE_STAGE_WRITING, err) : r;
 }
 
@@ -184,28 +185,28 @@ static int recover(struct job *job, struct err *err)
 	outcome_end_progress();
 	if (r == 0)
 		say_recovered(&job->recovered);
-	return r == 0 ? deed_recovered(&job->deed, &job->recovered, err) : r;
+	return r == 0 ? audit_step_recovered(&job->step, &job->recovered, err) : r;
 }
 
 static int apply(const struct apply_options *given, char **words, int count, struct err *err)
 {
-	struct job job = { .given = given, .opened = OPENED_NONE, .merging = MERGING_NONE,
-			   .deed = DEED_INIT };
-	struct wanting wanting = { 0 };
+	struct job job = { .given = given, .opened = OPENED_NONE, .merge = TEXT_MERGE_NONE,
+			   .step = AUDIT_STEP_INIT };
+	struct path_filter filter = { 0 };
 	int r = settlement_choose(given->ours, given->theirs, given->merge, given->markers, &job.settlement, err);
 
 	if (r == 0)
 		r = open_job(&job, err);
 	if (r == 0)
-		r = wanting_load(&wanting, &job.opened, given, words, count, err);
+		r = path_filter_load(&filter, &job.opened, given, words, count, err);
 	if (r == 0)
 		r = recover(&job, err);
 	if (r == 0 && !given->resume)
-		r = apply_wanted(&job, &wanting, err);
-	wanting_done(&wanting);
+		r = apply_wanted(&job, &filter, err);
+	path_filter_done(&filter);
 	transaction_place_done(&job.place);
-	deed_done(&job.deed);
-	merging_done(&job.merging);
+	audit_step_done(&job.step);
+	text_merge_done(&job.merge);
 	opened_done(&job.opened);
 	return r;
 }

@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "prog/atoll-stage/comparing.h"
+#include "prog/atoll-stage/comparison.h"
 #include "prog/atoll-stage/show.h"
 
 enum { LINES_DEFAULT = 20, FLUSH_AT = 64 << 10, BUFFER_MAX = 1 << 20, PATH_SHOWN = 4096 };
@@ -20,7 +20,7 @@ enum { LINES_DEFAULT = 20, FLUSH_AT = 64 << 10, BUFFER_MAX = 1 << 20, PATH_SHOWN
 struct compare_options {
 	struct verb_session session;
 	const char *snapshot, *before, *before_snapshot, *lines;
-	struct comparing_options how;
+	struct comparison_options how;
 	bool json, numbers;
 };
 
@@ -71,7 +71,7 @@ static const char *without_base(const struct verb_session *session, const char *
 	return length > 1 && path_is_below(path, session->base) && path[length] ? path + length + 1 : path;
 }
 
-static void put_line(const struct verb_session *session, const struct comparing_item *item, struct buf *out)
+static void put_line(const struct verb_session *session, const struct comparison_item *item, struct buf *out)
 {
 	static const char signs[STAGE_CHANGE_KIND_COUNT] = {
 		[STAGE_ADDED] = '+', [STAGE_MODIFIED] = '~', [STAGE_DELETED] = '-',
@@ -94,7 +94,7 @@ static void put_line(const struct verb_session *session, const struct comparing_
 }
 
 /* Protected paths first, whatever else there is. */
-static int put_text(const struct comparing *comparing, const struct verb_session *session, uint64_t lines,
+static int put_text(const struct comparison *comparison, const struct verb_session *session, uint64_t lines,
 		    struct err *err)
 {
 	cleanup_buf struct buf out;
@@ -103,8 +103,8 @@ static int put_text(const struct comparing *comparing, const struct verb_session
 
 	buf_init(&out, BUFFER_MAX);
 	for (int flagged = 1; flagged >= 0; flagged--) {
-		for (size_t i = 0; r == 0 && i < comparing->count; i++) {
-			const struct comparing_item *item = &comparing->items[i];
+		for (size_t i = 0; r == 0 && i < comparison->count; i++) {
+			const struct comparison_item *item = &comparison->items[i];
 
 			if (item->is_implied || item->is_flagged != flagged)
 				continue;
@@ -123,7 +123,7 @@ static int put_text(const struct comparing *comparing, const struct verb_session
 	return r == 0 ? show_flush(&out, err) : r;
 }
 
-static int put_json(const struct comparing *comparing, struct err *err)
+static int put_json(const struct comparison *comparison, struct err *err)
 {
 	cleanup_buf struct buf out;
 	struct json json;
@@ -132,8 +132,8 @@ static int put_json(const struct comparing *comparing, struct err *err)
 	buf_init(&out, BUFFER_MAX);
 	json_init(&json, &out);
 	json_array_begin(&json, NULL);
-	for (size_t i = 0; r == 0 && i < comparing->count; i++) {
-		const struct comparing_item *item = &comparing->items[i];
+	for (size_t i = 0; r == 0 && i < comparison->count; i++) {
+		const struct comparison_item *item = &comparison->items[i];
 
 		if (item->is_implied)
 			continue;
@@ -152,25 +152,25 @@ static int put_json(const struct comparing *comparing, struct err *err)
 	return r == 0 ? show_flush(&out, err) : r;
 }
 
-static int tell(const struct compare_options *given, uint64_t lines, const struct comparing *comparing,
+static int tell(const struct compare_options *given, uint64_t lines, const struct comparison *comparison,
 		struct err *err)
 {
-	int r = given->json ? put_json(comparing, err) : put_text(comparing, &given->session, lines, err);
+	int r = given->json ? put_json(comparison, err) : put_text(comparison, &given->session, lines, err);
 
 	if (r == 0 && given->numbers) {
-		r = fd_write_full(STAGE_DIFFERENCE_FD, &comparing->numbers, sizeof comparing->numbers);
+		r = fd_write_full(STAGE_DIFFERENCE_FD, &comparison->numbers, sizeof comparison->numbers);
 		if (r < 0)
 			err_set(err, ERR_INTERNAL, -r, "stage", "descriptor %d cannot be written: %s",
 				STAGE_DIFFERENCE_FD, strerror(-r));
 	}
-	return r < 0 ? r : comparing->count ? STAGE_DIFFERS : 0;
+	return r < 0 ? r : comparison->count ? STAGE_DIFFERS : 0;
 }
 
 static int compare(const struct compare_options *given, uint64_t lines, struct err *err)
 {
 	struct verb_session other = given->session;
 	cleanup_state struct compared now = { .opened = OPENED_NONE }, before = { .opened = OPENED_NONE };
-	struct comparing comparing;
+	struct comparison comparison;
 	int r = open_state(&now, &given->session, given->snapshot, err);
 
 	other.id = given->before;
@@ -179,11 +179,11 @@ static int compare(const struct compare_options *given, uint64_t lines, struct e
 	if (r == 0)
 		r = opened_confine_both(&now.opened, other.id ? &before.opened : NULL, CONFINE_STAGE_READING, err);
 	if (r == 0)
-		r = comparing_make(&comparing, other.id ? &before : NULL, &now, &given->how, err);
+		r = comparison_make(&comparison, other.id ? &before : NULL, &now, &given->how, err);
 	if (r < 0)
 		return r;
-	r = tell(given, lines, &comparing, err);
-	comparing_done(&comparing);
+	r = tell(given, lines, &comparison, err);
+	comparison_done(&comparison);
 	return r;
 }
 

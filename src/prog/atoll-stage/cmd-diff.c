@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "prog/atoll-stage/judging.h"
+#include "prog/atoll-stage/classifier.h"
 #include "prog/atoll-stage/show.h"
 
 struct diff_options {
@@ -88,7 +88,7 @@ static int diff(const struct diff_options *given, char **paths, struct err *err)
 	if (r == 0)
 		r = listing_load(&listing, &opened, paths, strv_count((const char *const *)paths), err);
 	if (r == 0) {
-		r = judging_know_paths(&opened, &listing.changes, paths, err);
+		r = classifier_check_paths(&opened, &listing.changes, paths, err);
 		if (r == 0)
 			r = show(given, &listing, &worker, err);
 		listing_done(&listing);

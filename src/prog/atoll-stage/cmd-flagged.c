@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "os/fd.h"
-#include "prog/atoll-stage/judging.h"
+#include "prog/atoll-stage/classifier.h"
 #include "prog/atoll-stage/opened.h"
 
 struct flagged_options {
@@ -29,19 +29,19 @@ static int on_change(void *context, const struct stage_change *change)
 
 static int count_trees(const struct opened *opened, uint64_t *count, struct err *err)
 {
-	struct judging judging;
-	int r = judging_init(&judging, opened, err);
+	struct classifier classifier;
+	int r = classifier_init(&classifier, opened, err);
 
 	if (r < 0)
 		return r;
 	for (size_t tree = 0; r == 0 && tree < opened->record.tree_count; tree++) {
 		struct stage_change_options walk;
 
-		r = judging_begin(&judging, tree, &walk);
+		r = classifier_begin(&classifier, tree, &walk);
 		if (r == 0)
 			r = stage_changes_walk(&opened->stacks[tree], &walk, on_change, count);
 	}
-	judging_done(&judging);
+	classifier_done(&classifier);
 	return r;
 }
 

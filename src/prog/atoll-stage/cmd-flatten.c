@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/tidy.h"
+#include "prog/atoll-stage/layer-gc.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/snapshot/flatten.h"
 
@@ -15,20 +15,20 @@ static const struct option options[] = {
 
 int cmd_flatten(int argc, char **argv, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	struct flatten_options given = { 0 };
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
 
 	if (r == 0 && (!given.session.state || !given.session.id))
 		r = err_set(err, ERR_USAGE, EINVAL, "flatten", "atoll-stage flatten is run by atoll");
 	if (r == 0)
-		r = stage_hold_open(given.session.state, given.session.id, &hold, err);
+		r = stage_lock_open(given.session.state, given.session.id, &lock, err);
 	if (r == 0)
-		r = tidy_confine(hold.sessions_fd, NULL, err);
+		r = layer_gc_confine(lock.sessions_fd, NULL, err);
 	/* Another one may have been here first. */
-	if (r == 0 && hold.chain.count <= STAGE_CHAIN_FLATTEN)
+	if (r == 0 && lock.chain.count <= STAGE_CHAIN_FLATTEN)
 		return 0;
 	if (r == 0)
-		r = stage_flatten(&hold, err);
-	return r < 0 ? r : tidy_layers(&hold, err);
+		r = stage_flatten(&lock, err);
+	return r < 0 ? r : layer_gc_layers(&lock, err);
 }

@@ -8,14 +8,14 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "prog/atoll-stage/layer-gc.h"
 #include "prog/atoll-stage/size.h"
-#include "prog/atoll-stage/tidy.h"
 #include "prog/atoll-stage/unreviewed.h"
 #include "prog/atoll-stage/verb.h"
 #include "session/record.h"
-#include "stage/snapshot/gc.h"
 #include "stage/record/names.h"
 #include "stage/record/store.h"
+#include "stage/snapshot/gc.h"
 
 /*
  * Which sessions are old enough to go, and that they are not: alive, stood on by another session, about to be built on,
@@ -356,7 +356,7 @@ static int collect(struct gc *gc, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "gc", "the sessions cannot be read: %s", strerror(-r));
 	look_for_changes(gc);
-	r = tidy_confine(gc->sessions_fd, NULL, err);
+	r = layer_gc_confine(gc->sessions_fd, NULL, err);
 	if (r < 0)
 		return r;
 	r = remove_leftovers(gc);

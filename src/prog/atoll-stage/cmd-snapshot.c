@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "prog/atoll-stage/tidy.h"
+#include "prog/atoll-stage/layer-gc.h"
 #include "prog/atoll-stage/verb.h"
 #include "stage/snapshot/snapshot.h"
 #include "wire/control.h"
@@ -88,7 +88,7 @@ static int ask(struct buf *scratch, uint16_t type, const char *name, struct err 
 	return r < 0 ? fail(r, "the box cannot be asked", err) : receive_done(scratch, err);
 }
 
-static int copy_frozen(const struct stage_hold *hold, const char *name, uint32_t *ret_layer, struct err *err)
+static int copy_frozen(const struct stage_lock *lock, const char *name, uint32_t *ret_layer, struct err *err)
 {
 	cleanup_buf struct buf scratch;
 	int r;
@@ -97,7 +97,7 @@ static int copy_frozen(const struct stage_hold *hold, const char *name, uint32_t
 	r = ask(&scratch, CONTROL_FREEZE, name, err);
 	if (r < 0)
 		return r;
-	r = stage_snapshot_copy(hold, ret_layer, err);
+	r = stage_snapshot_copy(lock, ret_layer, err);
 	if (r < 0)
 		return r;
 	r = ask(&scratch, CONTROL_THAW, NULL, err);
@@ -106,46 +106,46 @@ static int copy_frozen(const struct stage_hold *hold, const char *name, uint32_t
 		err_hint(err, "try again, or stop the session first");
 		r = -EAGAIN;
 	}
-	if (r < 0 && stage_snapshot_drop_copy(hold, *ret_layer) < 0)
+	if (r < 0 && stage_snapshot_drop_copy(lock, *ret_layer) < 0)
 		return r; /* nothing names it: gc takes it */
 	return r;
 }
 
-static int choose_name(const struct snapshot_options *given, const struct stage_hold *hold,
+static int choose_name(const struct snapshot_options *given, const struct stage_lock *lock,
 		       char out[STAGE_SNAPSHOT_NAME_SIZE], struct err *err)
 {
 	int r;
 
 	if (!given->name)
-		return stage_snapshot_next_name(hold, given->prefix, out, err);
-	r = stage_snapshot_check_name(hold, given->name, err);
+		return stage_snapshot_next_name(lock, given->prefix, out, err);
+	r = stage_snapshot_check_name(lock, given->name, err);
 	return r < 0 ? r : str_copy(out, STAGE_SNAPSHOT_NAME_SIZE, given->name);
 }
 
-static int take(const struct snapshot_options *given, struct stage_hold *hold, char name[STAGE_SNAPSHOT_NAME_SIZE],
+static int take(const struct snapshot_options *given, struct stage_lock *lock, char name[STAGE_SNAPSHOT_NAME_SIZE],
 		struct err *err)
 {
 	bool is_auto = given->prefix && str_equal(given->prefix, STAGE_AUTO_PREFIX);
 	uint32_t layer = 0;
-	int r = choose_name(given, hold, name, err);
+	int r = choose_name(given, lock, name, err);
 
 	if (r == 0)
-		r = tidy_confine(hold->sessions_fd, NULL, err);
+		r = layer_gc_confine(lock->sessions_fd, NULL, err);
 	if (r == 0)
-		r = copy_frozen(hold, name, &layer, err);
+		r = copy_frozen(lock, name, &layer, err);
 	if (r == 0)
-		r = stage_snapshot_name_copy(hold, layer, name, given->message, err);
+		r = stage_snapshot_name_copy(lock, layer, name, given->message, err);
 	if (r == 0 && is_auto) {
-		r = stage_snapshot_thin(hold, STAGE_AUTO_PREFIX, STAGE_AUTO_KEPT, err);
+		r = stage_snapshot_thin(lock, STAGE_AUTO_PREFIX, STAGE_AUTO_KEPT, err);
 		if (r > 0)
-			r = tidy_layers(hold, err);
+			r = layer_gc_layers(lock, err);
 	}
 	return r;
 }
 
 int cmd_snapshot(int argc, char **argv, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	struct snapshot_options given = { 0 };
 	char name[STAGE_SNAPSHOT_NAME_SIZE];
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
@@ -153,11 +153,11 @@ int cmd_snapshot(int argc, char **argv, struct err *err)
 	if (r == 0 && (!given.session.state || !given.session.id || !given.name == !given.prefix))
 		r = err_set(err, ERR_USAGE, EINVAL, "snapshot", "atoll-stage snapshot is run by atoll");
 	if (r == 0)
-		r = stage_hold_open(given.session.state, given.session.id, &hold, err);
+		r = stage_lock_open(given.session.state, given.session.id, &lock, err);
 	if (r == 0)
-		r = stage_hold_need_layers(&hold, "a snapshot", err);
+		r = stage_lock_need_layers(&lock, "a snapshot", err);
 	if (r == 0)
-		r = take(&given, &hold, name, err);
+		r = take(&given, &lock, name, err);
 	if (r < 0)
 		return r;
 	return printf("%s\n", name) < 0 || fflush(stdout) != 0

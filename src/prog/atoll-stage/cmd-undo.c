@@ -7,9 +7,9 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "prog/atoll-stage/deed.h"
+#include "prog/atoll-stage/audit-step.h"
 #include "prog/atoll-stage/outcome.h"
-#include "prog/atoll-stage/wanting.h"
+#include "prog/atoll-stage/path-filter.h"
 #include "stage/apply/undo.h"
 
 struct undo_options {
@@ -229,23 +229,23 @@ static void put_json(const struct undo_options *given, const struct opened *open
 	buf_put_char(out, '\n');
 }
 
-static int run_undo(struct deed *deed, struct transaction_place *place, const struct wanting *wanting,
+static int run_undo(struct audit_step *step, struct transaction_place *place, const struct path_filter *filter,
 		    struct undo *undo, struct err *err)
 {
 	int r;
 
-	deed_add_words(deed, REVIEW_ASKED, (const char *const *)wanting->paths);
-	deed_attach(deed, place);
+	audit_step_add_words(step, REVIEW_ASKED, (const char *const *)filter->paths);
+	audit_step_attach(step, place);
 	r = undo_run(place, undo, err);
-	deed->entry.counts[REVIEW_LEFT] = count_verdict(undo, true);
-	return deed_end(deed, r, err);
+	step->entry.counts[REVIEW_LEFT] = count_verdict(undo, true);
+	return audit_step_end(step, r, err);
 }
 
 /* The place is locked and recovered. */
-static int undo_wanted(const struct undo_options *given, struct transaction_place *place, struct deed *deed,
-		       struct wanting *wanting, struct err *err)
+static int undo_wanted(const struct undo_options *given, struct transaction_place *place, struct audit_step *step,
+		       struct path_filter *filter, struct err *err)
 {
-	const struct opened *opened = wanting->opened;
+	const struct opened *opened = filter->opened;
 	cleanup_undo struct undo undo = { 0 };
 	cleanup_buf struct buf out;
 	uint64_t number = 0;
@@ -258,11 +258,11 @@ static int undo_wanted(const struct undo_options *given, struct transaction_plac
 		return r;
 	for (size_t i = 0; i < undo.count; i++)
 		if (undo.items[i].verdict == UNDO_TAKEN &&
-		    !wanting_has(wanting, undo.items[i].op->tree, undo.items[i].op->path))
+		    !path_filter_has(filter, undo.items[i].op->tree, undo.items[i].op->path))
 			undo.items[i].verdict = UNDO_UNWANTED;
 	r = undo_complete(place, &undo, err);
 	if (r == 0 && !given->dry_run)
-		r = run_undo(deed, place, wanting, &undo, err);
+		r = run_undo(step, place, filter, &undo, err);
 	outcome_end_progress();
 	if (r < 0)
 		return r;
@@ -275,9 +275,10 @@ static int undo_wanted(const struct undo_options *given, struct transaction_plac
 	return r < 0 ? r : count_verdict(&undo, true) ? EXIT_LEFT : 0;
 }
 
-static int undo_one(const struct undo_options *given, struct deed *deed, struct wanting *wanting, struct err *err)
+static int undo_one(const struct undo_options *given, struct audit_step *step, struct path_filter *filter,
+		    struct err *err)
 {
-	const struct opened *opened = wanting->opened;
+	const struct opened *opened = filter->opened;
 	cleanup_transaction_place struct transaction_place place = { 0 };
 	struct transaction_recovered recovered;
 	int r = transaction_place_open(opened->stage_fd, &opened->record, &place, err);
@@ -291,16 +292,16 @@ static int undo_one(const struct undo_options *given, struct deed *deed, struct 
 		fprintf(stderr, "atoll: dealt with %zu interrupted transactions first\n",
 			recovered.finished + recovered.taken_back);
 	if (r == 0)
-		r = deed_recovered(deed, &recovered, err);
-	return r < 0 ? r : undo_wanted(given, &place, deed, wanting, err);
+		r = audit_step_recovered(step, &recovered, err);
+	return r < 0 ? r : undo_wanted(given, &place, step, filter, err);
 }
 
 int cmd_undo(int argc, char **argv, struct err *err)
 {
 	cleanup_opened struct opened opened = OPENED_NONE;
-	cleanup_deed struct deed deed = DEED_INIT;
+	cleanup_audit_step struct audit_step step = AUDIT_STEP_INIT;
 	struct undo_options given = { 0 };
-	struct wanting wanting = { 0 };
+	struct path_filter filter = { 0 };
 	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
 
 	if (r != 0)
@@ -309,13 +310,13 @@ int cmd_undo(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = opened_stacks(&opened, err);
 	if (r == 0)
-		r = deed_open(&deed, opened.sessions_fd, given.session.id, AUDIT_STAGE_UNDO, err);
+		r = audit_step_open(&step, opened.sessions_fd, given.session.id, AUDIT_STAGE_UNDO, err);
 	if (r == 0)
 		r = opened_confine(&opened, CONFINE_STAGE_WRITING, err);
 	if (r == 0)
-		r = wanting_init(&wanting, &opened, argv + rest, argc - rest, err);
+		r = path_filter_init(&filter, &opened, argv + rest, argc - rest, err);
 	if (r == 0)
-		r = given.list ? list(&given, &opened, err) : undo_one(&given, &deed, &wanting, err);
-	wanting_done(&wanting);
+		r = given.list ? list(&given, &opened, err) : undo_one(&given, &step, &filter, err);
+	path_filter_done(&filter);
 	return r;
 }

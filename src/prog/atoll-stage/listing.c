@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "prog/atoll-stage/judging.h"
+#include "prog/atoll-stage/classifier.h"
 #include "prog/atoll-stage/renames.h"
 
 static int fail(struct err *err, int r, const char *tree)
@@ -56,14 +56,14 @@ static int check_paths(const struct stage_record *record, char *const *paths, si
 	return 0;
 }
 
-static int load_tree(struct listing *listing, struct judging *judging, size_t tree, char *const *paths,
+static int load_tree(struct listing *listing, struct classifier *classifier, size_t tree, char *const *paths,
 		     size_t path_count)
 {
 	const struct stage_record *record = &listing->opened->record;
 	struct stage_change_options options;
 	cleanup_free const char **wanted = calloc(path_count + 1, sizeof *wanted);
 	size_t count = 0;
-	int r = wanted ? judging_begin(judging, tree, &options) : -ENOMEM;
+	int r = wanted ? classifier_begin(classifier, tree, &options) : -ENOMEM;
 
 	if (r < 0)
 		return r;
@@ -156,15 +156,15 @@ int listing_load(struct listing *ret_listing, const struct opened *opened, char 
 		 struct err *err)
 {
 	struct listing listing = { .opened = opened };
-	struct judging judging;
+	struct classifier classifier;
 	int r = check_paths(&opened->record, paths, path_count, err);
 
 	if (r == 0)
-		r = judging_init(&judging, opened, err);
+		r = classifier_init(&classifier, opened, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < opened->record.tree_count; i++) {
-		r = load_tree(&listing, &judging, i, paths, path_count);
+		r = load_tree(&listing, &classifier, i, paths, path_count);
 		if (r < 0)
 			fail(err, r, opened->record.trees[i].path);
 	}
@@ -175,7 +175,7 @@ int listing_load(struct listing *ret_listing, const struct opened *opened, char 
 		if (r < 0)
 			err_set(err, ERR_INTERNAL, -r, "stage", "%s", strerror(-r));
 	}
-	judging_done(&judging);
+	classifier_done(&classifier);
 	if (r < 0) {
 		listing_done(&listing);
 		return r;

@@ -134,7 +134,7 @@ int opened_stacks(struct opened *opened, struct err *err)
 			    "another command reads directories that the sandbox closed; try again when it is done");
 	r = seen_load(opened->sessions_fd, &opened->record, &opened->seen);
 	if (r == 0)
-		r = left_load_restored(opened->sessions_fd, &opened->record, opened->start_ns, &opened->restored);
+		r = applied_load_restored(opened->sessions_fd, &opened->record, opened->start_ns, &opened->restored);
 	return r < 0 ? fail(err, r, "what other sessions took back cannot be read") : 0;
 }
 
@@ -187,7 +187,7 @@ void opened_done(struct opened *opened)
 	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++)
 		stage_stack_done(&opened->stacks[i]);
 	free(opened->stacks);
-	left_free(opened->restored);
+	applied_free(opened->restored);
 	seen_free(opened->seen);
 	snapshot_free(opened->snapshot);
 	free(opened->policy_bytes);

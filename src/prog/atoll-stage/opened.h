@@ -10,8 +10,8 @@
 #include "confine/confine.h"
 #include "policy/snapshot/snapshot.h"
 #include "prog/atoll-stage/verb.h"
+#include "stage/apply/applied-state.h"
 #include "stage/change/change.h"
-#include "stage/apply/left.h"
 #include "stage/change/seen.h"
 
 struct opened {
@@ -23,7 +23,7 @@ struct opened {
 	bool is_snapshot;
 	struct stage_stack *stacks;          /* owned; one a tree, with live and host; NULL until opened_stacks() */
 	struct seen *seen;                   /* owned; seen_load(), by opened_stacks() */
-	struct left *restored;               /* owned; left_load_restored(), by opened_stacks() */
+	struct applied_state *restored;               /* owned; applied_load_restored(), by opened_stacks() */
 	char *policy_bytes;                  /* owned */
 	struct snapshot *snapshot;           /* owned; NULL where the session has none */
 };

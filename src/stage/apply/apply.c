@@ -624,7 +624,7 @@ int apply_run(struct transaction_place *place, struct apply *apply, struct err *
 	r = transaction_begin(place, JOURNAL_APPLY, 0, uses, &transaction, err);
 	if (r == 0)
 		r = prepare(&preparation, err);
-	r = transaction_carry_out(&transaction, r, err);
+	r = transaction_execute(&transaction, r, err);
 	if (transaction.journal.is_committed) {
 		apply->number = transaction.journal.number;
 		report_outcomes(&preparation);

@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "stage/apply/left-entries.h"
-#include "stage/apply/left.h"
+#include "stage/apply/applied-entries.h"
+#include "stage/apply/applied-state.h"
 #include "stage/record/names.h"
 #include "stage/record/record.h"
 #include "stage/record/store.h"
@@ -32,7 +32,7 @@ struct source {
 #define TREE_NONE UINT32_MAX
 
 struct restoring {
-	struct left *left;
+	struct applied_state *left;
 	const struct stage_record *record;
 	uint64_t applied_since_ns;          /* an apply of before was there at the start: what it replaced was not */
 	struct source *sources;             /* owned */
@@ -102,7 +102,7 @@ static bool is_original(const struct restoring *restoring, uint32_t tree, const 
 		return false;
 	if (ctime->seconds >= 0 && (uint64_t)ctime->seconds * 1000000000ULL + ctime->ns < restoring->left->start_ns)
 		return true;
-	return left_find(restoring->left, tree, path, identity);
+	return applied_find(restoring->left, tree, path, identity);
 }
 
 static int add(struct restoring *restoring, uint32_t their_tree, const char *path, const struct identity *before,
@@ -112,7 +112,7 @@ static int add(struct restoring *restoring, uint32_t their_tree, const char *pat
 
 	if (tree == TREE_NONE || !left->mode || !is_original(restoring, tree, path, before))
 		return 0;
-	return left_add(restoring->left, tree, path, left);
+	return applied_add(restoring->left, tree, path, left);
 }
 
 /* The op of the apply whose slot it was; slots ascend with the ops. */
@@ -198,7 +198,7 @@ static int add_sets(struct restoring *restoring, struct undone *undone, const st
 
 static int add_undo(struct restoring *restoring, struct undone *undone, const struct journal *undo)
 {
-	int r = left_reserve(restoring->left, undo->op_count + undo->directory_count + STAGE_TREES_MAX);
+	int r = applied_reserve(restoring->left, undo->op_count + undo->directory_count + STAGE_TREES_MAX);
 
 	if (r == 0)
 		r = known_put_journal(&restoring->left->known, undo);
@@ -234,7 +234,7 @@ static int add_undo(struct restoring *restoring, struct undone *undone, const st
 
 static int add_apply(struct restoring *restoring, struct journal *apply)
 {
-	const struct left *left = restoring->left;
+	const struct applied_state *left = restoring->left;
 	struct undone undone;
 	int r = undone_init(&undone, apply);
 
@@ -264,7 +264,7 @@ static const struct source *source_of(const struct restoring *restoring, size_t 
 /* In the order of their times, since one may have found what the undo of another gave back. */
 static int add_applies(struct restoring *restoring)
 {
-	struct left *left = restoring->left;
+	struct applied_state *left = restoring->left;
 	cleanup_free struct journal **applies = calloc(left->journal_count + 1, sizeof *applies);
 	size_t count = 0;
 	int r = applies ? 0 : -ENOMEM;
@@ -315,7 +315,7 @@ static int load_session(struct restoring *restoring, int sessions_fd, const char
 		return 0;
 	r = map_trees(restoring, stage_fd, &source);
 	if (r == 1)
-		r = left_load_journals(restoring->left, stage_fd);
+		r = applied_load_journals(restoring->left, stage_fd);
 	source.end = restoring->left->journal_count;
 	/* What cannot be read vouches for nothing. */
 	if (r == -ENOMEM || source.end == source.first)
@@ -345,7 +345,8 @@ static int load_sessions(struct restoring *restoring, int sessions_fd)
 	return r == -E2BIG ? 0 : r;
 }
 
-int left_load_restored(int sessions_fd, const struct stage_record *record, uint64_t start_ns, struct left **ret_left)
+int applied_load_restored(int sessions_fd, const struct stage_record *record, uint64_t start_ns,
+			  struct applied_state **ret_left)
 {
 	struct restoring restoring = { .left = calloc(1, sizeof *restoring.left), .record = record };
 	int r = restoring.left ? 0 : -ENOMEM;
@@ -361,7 +362,7 @@ int left_load_restored(int sessions_fd, const struct stage_record *record, uint6
 		r = add_applies(&restoring);
 	free(restoring.sources);
 	if (r < 0) {
-		left_free(restoring.left);
+		applied_free(restoring.left);
 		restoring.left = NULL;
 	}
 	*ret_left = restoring.left;

@@ -389,10 +389,10 @@ static int carry_all(struct transaction *transaction)
 		if (place->progress && i % 256 == 0)
 			place->progress(place->context, "applying", i, journal->op_count);
 		if (journal_op_moves(&journal->ops[i]))
-			r = transaction_carry(transaction, &journal->ops[i]);
+			r = transaction_run_op(transaction, &journal->ops[i]);
 	}
 	if (r == 0)
-		r = transaction_settle(transaction);
+		r = transaction_finish(transaction);
 	return r < 0 ? r : sync_trees(transaction);
 }
 
@@ -427,7 +427,7 @@ int transaction_run(struct transaction *transaction, struct err *err)
 	return r;
 }
 
-int transaction_carry_out(struct transaction *transaction, int r, struct err *err)
+int transaction_execute(struct transaction *transaction, int r, struct err *err)
 {
 	bool is_empty = transaction->journal.op_count == 0;
 

@@ -133,7 +133,7 @@ bool transaction_is_fatal(int error);
  * it back where r or the commit failed, or where nothing is to be done. What became of each op is in the journal, once
  * that is committed.
  */
-int transaction_carry_out(struct transaction *transaction, int r, struct err *err) MUST_USE;
+int transaction_execute(struct transaction *transaction, int r, struct err *err) MUST_USE;
 
 struct transaction_recovered {
 	size_t finished, taken_back;   /* transactions */
@@ -143,7 +143,7 @@ struct transaction_recovered {
 int transaction_recover(struct transaction_place *place, struct transaction_recovered *ret_recovered,
 			struct err *err) MUST_USE;
 
-/* Within the folder: place.c, transaction.c, carry.c, settle.c and recover.c. */
+/* Within the folder: place.c, transaction.c, run-op.c, finish.c and recover.c. */
 
 void transaction_init(struct transaction *transaction, struct transaction_place *place);
 /* A directory by one component, never through a link; and applies/N. The fd, or -errno. */
@@ -161,10 +161,10 @@ int transaction_set_mtime(int path_fd, struct stamp mtime) MUST_USE;
 /* Whether a directory has no entries: 1, 0, -errno. */
 int transaction_is_empty(int dir_fd, const char *name) MUST_USE;
 /* Does one op, or sees that it is done, and fills its outcome. -errno only when nothing can go on. */
-int transaction_carry(struct transaction *transaction, struct journal_op *op) MUST_USE;
+int transaction_run_op(struct transaction *transaction, struct journal_op *op) MUST_USE;
 /* After the ops: times of directories, then modes of directories. */
-int transaction_settle(struct transaction *transaction) MUST_USE;
-/* Makes directories whose mode keeps even their owner out passable, until transaction_settle(). */
+int transaction_finish(struct transaction *transaction) MUST_USE;
+/* Makes directories whose mode keeps even their owner out passable, until transaction_finish(). */
 int transaction_unlock(struct transaction *transaction) MUST_USE;
 /* Copies what was kept in the root of a tree to applies/N/slots. */
 int transaction_keep(struct transaction *transaction, struct err *err) MUST_USE;

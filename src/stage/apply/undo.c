@@ -262,7 +262,7 @@ int undo_run(struct transaction_place *place, struct undo *undo, struct err *err
 	r = transaction_begin(place, JOURNAL_UNDO, undo->apply.number, uses, &transaction, err);
 	if (r == 0)
 		r = prepare(&preparation, err);
-	r = transaction_carry_out(&transaction, r, err);
+	r = transaction_execute(&transaction, r, err);
 	if (transaction.journal.is_committed) {
 		undo->number = transaction.journal.number;
 		report_outcomes(&preparation);

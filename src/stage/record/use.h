@@ -5,7 +5,7 @@
  * Who works on a session's stage directory, and who may take it away. Every command that changes something of it holds
  * a shared lock (flock) of the directory itself; the end of a run and gc, which remove it whole, an exclusive one. So
  * an apply that is at work when its run ends, or when gc comes by, keeps its journal and what it replaced. Which
- * command may change what beside another is not decided here (hold.h, transaction.h).
+ * command may change what beside another is not decided here (lock.h, transaction.h).
  */
 
 #include "base/cleanup.h"

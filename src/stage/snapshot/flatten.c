@@ -7,12 +7,12 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "stage/snapshot/merge.h"
 #include "stage/layer/remove.h"
+#include "stage/snapshot/merge.h"
 
-static int fail(const struct stage_hold *hold, int r, const char *what, struct err *err)
+static int fail(const struct stage_lock *lock, int r, const char *what, struct err *err)
 {
-	return err_set(err, ERR_STATE, -r, "stage", "%s of session %s: %s", what, hold->session, err_errno_name(-r));
+	return err_set(err, ERR_STATE, -r, "stage", "%s of session %s: %s", what, lock->session, err_errno_name(-r));
 }
 
 /* Which paths of the tree at hand are left out. */
@@ -36,7 +36,7 @@ static bool is_dropped(void *context, const char *path)
 	return false;
 }
 
-static int merge_tree(const struct stage_hold *hold, int layer_fd, struct filter *filter, uint64_t *dropped)
+static int merge_tree(const struct stage_lock *lock, int layer_fd, struct filter *filter, uint64_t *dropped)
 {
 	cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
 	cleanup_fd int to_fd = FD_NONE;
@@ -47,7 +47,7 @@ static int merge_tree(const struct stage_hold *hold, int layer_fd, struct filter
 	if (r == 0)
 		r = to_fd = fd_open_at(layer_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r >= 0)
-		r = stage_stack_open(hold->sessions_fd, hold->stage_fd, &hold->chain, filter->tree, false, &stack);
+		r = stage_stack_open(lock->sessions_fd, lock->stage_fd, &lock->chain, filter->tree, false, &stack);
 	if (r < 0)
 		return r;
 	close_fd(&stack.mask_fd);
@@ -61,69 +61,69 @@ static int merge_tree(const struct stage_hold *hold, int layer_fd, struct filter
 	return r;
 }
 
-static int open_layers(const struct stage_hold *hold)
+static int open_layers(const struct stage_lock *lock)
 {
-	return fd_open_at(hold->stage_fd, STAGE_DIRECTORY_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return fd_open_at(lock->stage_fd, STAGE_DIRECTORY_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
 /* A new layer with all that the chain shows; its number. Nothing names it yet. */
-static int merge_chain(const struct stage_hold *hold, struct filter *filter, uint64_t *dropped, struct err *err)
+static int merge_chain(const struct stage_lock *lock, struct filter *filter, uint64_t *dropped, struct err *err)
 {
-	int number = stage_layer_new(hold->stage_fd, &hold->record, err), r = 0;
+	int number = stage_layer_new(lock->stage_fd, &lock->record, err), r = 0;
 	cleanup_fd int layers_fd = FD_NONE, layer_fd = FD_NONE;
 	char name[16];
 
 	if (number < 0)
 		return number;
-	layers_fd = open_layers(hold);
+	layers_fd = open_layers(lock);
 	r = layers_fd < 0 ? layers_fd : str_format(name, sizeof name, "%d", number);
 	if (r == 0)
 		layer_fd = r = fd_open_at(layers_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	for (size_t i = 0; r >= 0 && i < hold->record.tree_count; i++) {
+	for (size_t i = 0; r >= 0 && i < lock->record.tree_count; i++) {
 		filter->tree = i;
-		r = merge_tree(hold, layer_fd, filter, dropped);
+		r = merge_tree(lock, layer_fd, filter, dropped);
 	}
 	/* A chain that is on the disk must not name a layer that is not. */
 	if (r >= 0 && syncfs(layer_fd) < 0)
 		r = -errno;
 	if (r < 0) {
 		(void)!stage_remove_tree(layers_fd, name, NULL); /* gc takes what is left */
-		return fail(hold, r, "the layers cannot be joined", err);
+		return fail(lock, r, "the layers cannot be joined", err);
 	}
 	return number;
 }
 
-static int replace_chain(struct stage_hold *hold, int number, struct err *err)
+static int replace_chain(struct stage_lock *lock, int number, struct err *err)
 {
 	struct stage_chain chain = { 0 };
-	int r = stage_chain_push(&chain, hold->session, (uint32_t)number);
+	int r = stage_chain_push(&chain, lock->session, (uint32_t)number);
 
 	if (r == 0)
-		r = stage_chain_store(hold->stage_fd, STAGE_FILE_CHAIN, &chain);
+		r = stage_chain_store(lock->stage_fd, STAGE_FILE_CHAIN, &chain);
 	if (r < 0)
-		return fail(hold, r, "the chain cannot be replaced", err);
-	hold->chain = chain;
+		return fail(lock, r, "the chain cannot be replaced", err);
+	lock->chain = chain;
 	return 0;
 }
 
-int stage_flatten(struct stage_hold *hold, struct err *err)
+int stage_flatten(struct stage_lock *lock, struct err *err)
 {
 	struct filter filter = { 0 };
 	uint64_t dropped = 0;
-	int number, r = stage_hold_need_idle(hold, "joining its layers", err);
+	int number, r = stage_lock_need_idle(lock, "joining its layers", err);
 
 	if (r < 0)
 		return r;
-	if (hold->chain.count < 2)
+	if (lock->chain.count < 2)
 		return 1;
-	number = merge_chain(hold, &filter, &dropped, err);
-	return number < 0 ? number : replace_chain(hold, number, err);
+	number = merge_chain(lock, &filter, &dropped, err);
+	return number < 0 ? number : replace_chain(lock, number, err);
 }
 
 /* Names of whoever decided about the directory above: a part of that decision cannot be taken back. */
-static int refuse_part(const struct stage_hold *hold, const struct stage_drop *drop, const char *above, struct err *err)
+static int refuse_part(const struct stage_lock *lock, const struct stage_drop *drop, const char *above, struct err *err)
 {
-	const char *tree = hold->record.trees[drop->tree].path;
+	const char *tree = lock->record.trees[drop->tree].path;
 
 	err_set(err, ERR_USAGE, EINVAL, "discard", "%s/%s was deleted or replaced as a whole, and has no parts to drop",
 		tree, above);
@@ -159,17 +159,17 @@ static int hides_below(const struct stage_stack *stack, const char *path)
  * Below a directory that hides what the host has, to drop a path would have to bring the host's back, which a layer
  * cannot say without the directory itself. Where the host has nothing at that path there is nothing to bring back.
  */
-static int check_above(const struct stage_hold *hold, const struct stage_drop *drop, const struct stage_stack *stack,
+static int check_above(const struct stage_lock *lock, const struct stage_drop *drop, const struct stage_stack *stack,
 		       struct err *err)
 {
-	cleanup_fd int host_fd = stage_tree_open(&hold->record.trees[drop->tree], err), fd = FD_NONE;
+	cleanup_fd int host_fd = stage_tree_open(&lock->record.trees[drop->tree], err), fd = FD_NONE;
 	cleanup_free char *above = str_dup(drop->path);
 	int r = 0;
 
 	if (host_fd < 0)
 		return host_fd;
 	if (!above)
-		return fail(hold, -ENOMEM, "the paths cannot be looked at", err);
+		return fail(lock, -ENOMEM, "the paths cannot be looked at", err);
 	fd = stage_open_beneath(host_fd, drop->path, O_PATH | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return 0;
@@ -178,68 +178,68 @@ static int check_above(const struct stage_hold *hold, const struct stage_drop *d
 		r = hides_below(stack, above);
 	}
 	if (r == 1)
-		return refuse_part(hold, drop, above, err);
-	return r < 0 ? fail(hold, r, "the layers cannot be read", err) : 0;
+		return refuse_part(lock, drop, above, err);
+	return r < 0 ? fail(lock, r, "the layers cannot be read", err) : 0;
 }
 
-static int check_drops(const struct stage_hold *hold, const struct stage_drop *drops, size_t count, struct err *err)
+static int check_drops(const struct stage_lock *lock, const struct stage_drop *drops, size_t count, struct err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
 
-		r = stage_stack_open(hold->sessions_fd, hold->stage_fd, &hold->chain, drops[i].tree, true, &stack);
+		r = stage_stack_open(lock->sessions_fd, lock->stage_fd, &lock->chain, drops[i].tree, true, &stack);
 		if (r < 0)
-			return fail(hold, r, "the layers cannot be opened", err);
-		r = check_above(hold, &drops[i], &stack, err);
+			return fail(lock, r, "the layers cannot be opened", err);
+		r = check_above(lock, &drops[i], &stack, err);
 	}
 	return r;
 }
 
-int stage_discard_paths(struct stage_hold *hold, const struct stage_drop *drops, size_t count, uint64_t *ret_dropped,
+int stage_discard_paths(struct stage_lock *lock, const struct stage_drop *drops, size_t count, uint64_t *ret_dropped,
 			struct err *err)
 {
 	struct filter filter = { .drops = drops, .count = count };
 	uint64_t dropped = 0;
-	int number, r = stage_hold_need_idle(hold, "dropping changes", err);
+	int number, r = stage_lock_need_idle(lock, "dropping changes", err);
 
 	if (r == 0)
-		r = check_drops(hold, drops, count, err);
+		r = check_drops(lock, drops, count, err);
 	if (r < 0)
 		return r;
-	r = stage_live_is_used(hold->stage_fd, &hold->record);
+	r = stage_live_is_used(lock->stage_fd, &lock->record);
 	if (r > 0)
-		r = stage_seal(hold->stage_fd, &hold->record, &hold->chain, err);
+		r = stage_seal(lock->stage_fd, &lock->record, &lock->chain, err);
 	else if (r < 0)
-		fail(hold, r, "what was written cannot be looked at", err);
+		fail(lock, r, "what was written cannot be looked at", err);
 	if (r < 0)
 		return r;
-	number = merge_chain(hold, &filter, &dropped, err);
+	number = merge_chain(lock, &filter, &dropped, err);
 	if (number < 0)
 		return number;
 	*ret_dropped = dropped;
-	return replace_chain(hold, number, err);
+	return replace_chain(lock, number, err);
 }
 
-int stage_discard_all(struct stage_hold *hold, struct err *err)
+int stage_discard_all(struct stage_lock *lock, struct err *err)
 {
 	struct stage_chain none = { 0 };
-	int r = stage_hold_need_idle(hold, "dropping changes", err);
+	int r = stage_lock_need_idle(lock, "dropping changes", err);
 
 	if (r < 0)
 		return r;
 	/* Sealed first: what was written leaves the live uppers at once, whatever happens next. */
-	r = stage_live_is_used(hold->stage_fd, &hold->record);
+	r = stage_live_is_used(lock->stage_fd, &lock->record);
 	if (r > 0)
-		r = stage_seal(hold->stage_fd, &hold->record, &hold->chain, err);
+		r = stage_seal(lock->stage_fd, &lock->record, &lock->chain, err);
 	else if (r < 0)
-		fail(hold, r, "what was written cannot be looked at", err);
+		fail(lock, r, "what was written cannot be looked at", err);
 	if (r < 0)
 		return r;
-	r = stage_chain_store(hold->stage_fd, STAGE_FILE_CHAIN, &none);
+	r = stage_chain_store(lock->stage_fd, STAGE_FILE_CHAIN, &none);
 	if (r < 0)
-		return fail(hold, r, "the chain cannot be emptied", err);
-	hold->chain = none;
+		return fail(lock, r, "the chain cannot be emptied", err);
+	lock->chain = none;
 	return 0;
 }

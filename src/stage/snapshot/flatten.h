@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stage/snapshot/hold.h"
+#include "stage/snapshot/lock.h"
 
 /*
  * Replaces the chain by one layer with the same content. 0; 1: there was nothing to join. Nothing may run in the
  * session. A crash leaves the old chain or the new one.
  */
-int stage_flatten(struct stage_hold *hold, struct err *err) MUST_USE;
+int stage_flatten(struct stage_lock *lock, struct err *err) MUST_USE;
 
 /* A path of one tree to drop; "" is the whole tree. */
 struct stage_drop {
@@ -28,11 +28,11 @@ struct stage_drop {
  * staged entries were found there. -EINVAL with *err for a path inside a directory that was deleted or
  * replaced as a whole: it has no state of its own.
  */
-int stage_discard_paths(struct stage_hold *hold, const struct stage_drop *drops, size_t count, uint64_t *ret_dropped,
+int stage_discard_paths(struct stage_lock *lock, const struct stage_drop *drops, size_t count, uint64_t *ret_dropped,
 			struct err *err) MUST_USE;
 
 /*
  * Takes everything out: the chain becomes empty and the live uppers new. What they held is removed; snapshots stay,
  * and layers that others name.
  */
-int stage_discard_all(struct stage_hold *hold, struct err *err) MUST_USE;
+int stage_discard_all(struct stage_lock *lock, struct err *err) MUST_USE;

@@ -12,11 +12,11 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "stage/snapshot/hold.h"
-#include "stage/record/names.h"
 #include "stage/layer/remove.h"
+#include "stage/record/names.h"
 #include "stage/record/store.h"
 #include "stage/record/use.h"
+#include "stage/snapshot/lock.h"
 
 enum { NAMES_MAX = 1 << 22, REFERENCES_MAX = 1 << 24, NS_PER_S = 1000000000 };
 

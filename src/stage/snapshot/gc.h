@@ -16,7 +16,7 @@
 
 enum {
 	STAGE_GC_SESSIONS_MAX = 1 << 20,
-	STAGE_GC_GRACE_S = 600,      /* after stage_hold_touch() a session is left alone for so long */
+	STAGE_GC_GRACE_S = 600,      /* after stage_lock_touch() a session is left alone for so long */
 };
 
 struct stage_reference {
@@ -42,14 +42,14 @@ const char *stage_references_user(const struct stage_references *references, con
 void stage_references_forget(struct stage_references *references, const char *session);
 
 /*
- * Removes the layers of a session that nobody names. The caller holds the session (stage/snapshot/hold.h). *ret_layers
+ * Removes the layers of a session that nobody names. The caller holds the session (stage/snapshot/lock.h). *ret_layers
  * and *ret_bytes (may be NULL) grow. dry_run: counts layers only. Nothing is removed while something cannot be read, or
- * within the grace of stage_hold_touch().
+ * within the grace of stage_lock_touch().
  */
 int stage_gc_layers(int sessions_fd, const char *session, const struct stage_references *references, bool dry_run,
 		    uint64_t *ret_layers, uint64_t *ret_bytes) MUST_USE;
 
-/* Whether somebody is about to build on the session (stage_hold_touch()). */
+/* Whether somebody is about to build on the session (stage_lock_touch()). */
 bool stage_gc_is_touched(int sessions_fd, const char *session);
 
 /*

@@ -11,9 +11,9 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "stage/layer/remove.h"
 #include "stage/snapshot/flatten.h"
 #include "stage/snapshot/merge.h"
-#include "stage/layer/remove.h"
 
 /*
  * A file that holds a chain is replaced and never written to, so one file may have two names: the session's chain, and
@@ -23,16 +23,16 @@
  * state is named before it stops being that, and a chain is replaced whole.
  */
 
-static int open_snapshots(const struct stage_hold *hold, bool make)
+static int open_snapshots(const struct stage_lock *lock, bool make)
 {
-	if (make && mkdirat(hold->stage_fd, STAGE_DIRECTORY_SNAPSHOTS, 0700) < 0 && errno != EEXIST)
+	if (make && mkdirat(lock->stage_fd, STAGE_DIRECTORY_SNAPSHOTS, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	return fd_open_at(hold->stage_fd, STAGE_DIRECTORY_SNAPSHOTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return fd_open_at(lock->stage_fd, STAGE_DIRECTORY_SNAPSHOTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
-static int fail(const struct stage_hold *hold, int r, const char *what, struct err *err)
+static int fail(const struct stage_lock *lock, int r, const char *what, struct err *err)
 {
-	return err_set(err, ERR_STATE, -r, "snapshot", "%s of session %s: %s", what, hold->session, err_errno_name(-r));
+	return err_set(err, ERR_STATE, -r, "snapshot", "%s of session %s: %s", what, lock->session, err_errno_name(-r));
 }
 
 /* n of PREFIXn; 0 for any other name. */
@@ -46,9 +46,9 @@ static uint64_t number_of(const char *name, const char *prefix)
 }
 
 /* Calls each for every name that can be a snapshot's. */
-static int each_name(const struct stage_hold *hold, int (*each)(void *context, const char *name), void *context)
+static int each_name(const struct stage_lock *lock, int (*each)(void *context, const char *name), void *context)
 {
-	int fd = open_snapshots(hold, false), r = 0;
+	int fd = open_snapshots(lock, false), r = 0;
 	struct dirent *entry;
 	size_t count = 0;
 	DIR *dir;
@@ -86,19 +86,19 @@ static int note_greatest(void *context, const char *name)
 	return 0;
 }
 
-int stage_snapshot_next_name(const struct stage_hold *hold, const char *prefix, char out[STAGE_SNAPSHOT_NAME_SIZE],
+int stage_snapshot_next_name(const struct stage_lock *lock, const char *prefix, char out[STAGE_SNAPSHOT_NAME_SIZE],
 			     struct err *err)
 {
 	struct greatest greatest = { .prefix = prefix };
-	int r = each_name(hold, note_greatest, &greatest);
+	int r = each_name(lock, note_greatest, &greatest);
 
 	if (r == 0)
 		r = str_format(out, STAGE_SNAPSHOT_NAME_SIZE, "%s%llu", prefix,
 			       (unsigned long long)greatest.number + 1);
-	return r < 0 ? fail(hold, r, "the snapshots cannot be read", err) : 0;
+	return r < 0 ? fail(lock, r, "the snapshots cannot be read", err) : 0;
 }
 
-int stage_snapshot_check_name(const struct stage_hold *hold, const char *name, struct err *err)
+int stage_snapshot_check_name(const struct stage_lock *lock, const char *name, struct err *err)
 {
 	cleanup_fd int fd = FD_NONE;
 	struct stat st;
@@ -109,10 +109,10 @@ int stage_snapshot_check_name(const struct stage_hold *hold, const char *name, s
 			 STAGE_SNAPSHOT_NAME_MAX);
 		return -EINVAL;
 	}
-	fd = open_snapshots(hold, false);
+	fd = open_snapshots(lock, false);
 	if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	err_set(err, ERR_USAGE, EEXIST, "snapshot", "session %s has a snapshot %s already", hold->session, name);
+	err_set(err, ERR_USAGE, EEXIST, "snapshot", "session %s has a snapshot %s already", lock->session, name);
 	err_hint(err, "choose another name; atoll snapshot --list shows them");
 	return -EEXIST;
 }
@@ -124,27 +124,27 @@ static int count_name(void *context, const char *name)
 }
 
 /* One more than can be listed would hide all of them. */
-static int check_room(const struct stage_hold *hold, struct err *err)
+static int check_room(const struct stage_lock *lock, struct err *err)
 {
 	size_t count = 0;
-	int r = each_name(hold, count_name, &count);
+	int r = each_name(lock, count_name, &count);
 
 	if (r == 0 && count < STAGE_SNAPSHOTS_MAX)
 		return 0;
 	if (r < 0 && r != -E2BIG)
-		return fail(hold, r, "the snapshots cannot be read", err);
-	err_set(err, ERR_STATE, E2BIG, "snapshot", "session %s has %d snapshots, and takes no more", hold->session,
+		return fail(lock, r, "the snapshots cannot be read", err);
+	err_set(err, ERR_STATE, E2BIG, "snapshot", "session %s has %d snapshots, and takes no more", lock->session,
 		STAGE_SNAPSHOTS_MAX);
-	err_hint(err, "atoll snapshot --remove %s NAME", hold->session);
+	err_hint(err, "atoll snapshot --remove %s NAME", lock->session);
 	return -E2BIG;
 }
 
-static int store(const struct stage_hold *hold, const struct stage_chain *chain, const char *name, const char *message,
+static int store(const struct stage_lock *lock, const struct stage_chain *chain, const char *name, const char *message,
 		 struct err *err)
 {
 	struct stage_chain named = *chain;
-	cleanup_fd int fd = open_snapshots(hold, true);
-	int r = check_room(hold, err);
+	cleanup_fd int fd = open_snapshots(lock, true);
+	int r = check_room(lock, err);
 
 	if (r < 0)
 		return r;
@@ -155,108 +155,108 @@ static int store(const struct stage_hold *hold, const struct stage_chain *chain,
 	named.taken_ns = clock_realtime_ns();
 	if (r == 0)
 		r = stage_chain_store(fd, name, &named);
-	return r < 0 ? fail(hold, r, "the snapshot cannot be written", err) : 0;
+	return r < 0 ? fail(lock, r, "the snapshot cannot be written", err) : 0;
 }
 
 /* The session's chain gets a second name among its snapshots. 1: it has none yet, which is an empty chain. */
-static int name_chain(const struct stage_hold *hold, const char *name, struct err *err)
+static int name_chain(const struct stage_lock *lock, const char *name, struct err *err)
 {
-	cleanup_fd int fd = open_snapshots(hold, true);
-	int r = check_room(hold, err);
+	cleanup_fd int fd = open_snapshots(lock, true);
+	int r = check_room(lock, err);
 
 	if (r < 0)
 		return r;
-	if (fd >= 0 && linkat(hold->stage_fd, STAGE_FILE_CHAIN, fd, name, 0) == 0)
+	if (fd >= 0 && linkat(lock->stage_fd, STAGE_FILE_CHAIN, fd, name, 0) == 0)
 		return 0;
-	return fd >= 0 && errno == ENOENT ? 1 : fail(hold, fd < 0 ? fd : -errno, "the snapshot cannot be written", err);
+	return fd >= 0 && errno == ENOENT ? 1 : fail(lock, fd < 0 ? fd : -errno, "the snapshot cannot be written", err);
 }
 
 /* A snapshot's file becomes the session's chain. */
-static int take_chain(const struct stage_hold *hold, const char *name)
+static int take_chain(const struct stage_lock *lock, const char *name)
 {
 	static const char temporary[] = STAGE_FILE_CHAIN ".tmp.restored";
-	cleanup_fd int fd = open_snapshots(hold, false);
+	cleanup_fd int fd = open_snapshots(lock, false);
 	int r;
 
 	if (fd < 0)
 		return fd;
-	unlinkat(hold->stage_fd, temporary, 0); /* of one that was killed */
-	if (linkat(fd, name, hold->stage_fd, temporary, 0) < 0)
+	unlinkat(lock->stage_fd, temporary, 0); /* of one that was killed */
+	if (linkat(fd, name, lock->stage_fd, temporary, 0) < 0)
 		return -errno;
-	r = renameat(hold->stage_fd, temporary, hold->stage_fd, STAGE_FILE_CHAIN) < 0 ? -errno : 0;
+	r = renameat(lock->stage_fd, temporary, lock->stage_fd, STAGE_FILE_CHAIN) < 0 ? -errno : 0;
 	/* Of two names of one file rename(2) leaves both. */
-	unlinkat(hold->stage_fd, temporary, 0);
+	unlinkat(lock->stage_fd, temporary, 0);
 	return r;
 }
 
 /* Puts what was written on top of the chain: the number of the layer; 0 where nothing was written. */
-static int seal(struct stage_hold *hold, struct err *err)
+static int seal(struct stage_lock *lock, struct err *err)
 {
-	int r = stage_live_is_used(hold->stage_fd, &hold->record);
+	int r = stage_live_is_used(lock->stage_fd, &lock->record);
 
 	if (r < 0)
-		return fail(hold, r, "what was written cannot be looked at", err);
+		return fail(lock, r, "what was written cannot be looked at", err);
 	if (r == 0)
 		return 0;
 	/* There was no moment to join them in the background. */
-	if (hold->chain.count >= STAGE_CHAIN_MAX - 1 && stage_flatten(hold, err) < 0)
+	if (lock->chain.count >= STAGE_CHAIN_MAX - 1 && stage_flatten(lock, err) < 0)
 		return -E2BIG;
-	return stage_seal(hold->stage_fd, &hold->record, &hold->chain, err);
+	return stage_seal(lock->stage_fd, &lock->record, &lock->chain, err);
 }
 
-int stage_snapshot_seal(struct stage_hold *hold, const char *name, const char *message, struct err *err)
+int stage_snapshot_seal(struct stage_lock *lock, const char *name, const char *message, struct err *err)
 {
-	int r = stage_hold_need_idle(hold, "sealing", err);
+	int r = stage_lock_need_idle(lock, "sealing", err);
 
 	if (r == 0)
-		r = stage_snapshot_check_name(hold, name, err);
+		r = stage_snapshot_check_name(lock, name, err);
 	if (r == 0)
-		r = seal(hold, err);
+		r = seal(lock, err);
 	/* A chain that was written a moment ago says all that there is to say without a message. */
 	if (r > 0 && !message)
-		return name_chain(hold, name, err);
-	return r < 0 ? r : store(hold, &hold->chain, name, message, err);
+		return name_chain(lock, name, err);
+	return r < 0 ? r : store(lock, &lock->chain, name, message, err);
 }
 
-static int open_sealed(const struct stage_hold *hold, uint32_t layer, size_t tree)
+static int open_sealed(const struct stage_lock *lock, uint32_t layer, size_t tree)
 {
 	struct stage_layer named = { .number = layer };
-	int r = str_copy(named.session, sizeof named.session, hold->session);
+	int r = str_copy(named.session, sizeof named.session, lock->session);
 
-	return r < 0 ? r : stage_layer_open(hold->sessions_fd, &named, tree);
+	return r < 0 ? r : stage_layer_open(lock->sessions_fd, &named, tree);
 }
 
-static int copy_tree(const struct stage_hold *hold, uint32_t layer, size_t tree)
+static int copy_tree(const struct stage_lock *lock, uint32_t layer, size_t tree)
 {
 	cleanup_stage_stack struct stage_stack stack = STAGE_STACK_NONE;
-	cleanup_fd int to_fd = open_sealed(hold, layer, tree);
+	cleanup_fd int to_fd = open_sealed(lock, layer, tree);
 	struct stage_merge merge = { .stack = &stack, .to_fd = to_fd, .how = STAGE_MERGE_COPY };
 	struct stage_chain none = { 0 };
-	int r = to_fd < 0 ? to_fd : stage_stack_open(hold->sessions_fd, hold->stage_fd, &none, tree, true, &stack);
+	int r = to_fd < 0 ? to_fd : stage_stack_open(lock->sessions_fd, lock->stage_fd, &none, tree, true, &stack);
 
 	close_fd(&stack.mask_fd);
 	return r < 0 ? r : stage_merge(&merge);
 }
 
-int stage_snapshot_copy(const struct stage_hold *hold, uint32_t *ret_layer, struct err *err)
+int stage_snapshot_copy(const struct stage_lock *lock, uint32_t *ret_layer, struct err *err)
 {
-	int layer = stage_layer_new(hold->stage_fd, &hold->record, err), r = 0;
+	int layer = stage_layer_new(lock->stage_fd, &lock->record, err), r = 0;
 
 	if (layer < 0)
 		return layer;
-	for (size_t i = 0; r == 0 && i < hold->record.tree_count; i++)
-		r = copy_tree(hold, (uint32_t)layer, i);
+	for (size_t i = 0; r == 0 && i < lock->record.tree_count; i++)
+		r = copy_tree(lock, (uint32_t)layer, i);
 	if (r < 0) {
-		(void)!stage_snapshot_drop_copy(hold, (uint32_t)layer); /* nothing names it: gc takes it, too */
-		return fail(hold, r, "what was written cannot be copied", err);
+		(void)!stage_snapshot_drop_copy(lock, (uint32_t)layer); /* nothing names it: gc takes it, too */
+		return fail(lock, r, "what was written cannot be copied", err);
 	}
 	*ret_layer = (uint32_t)layer;
 	return 0;
 }
 
-int stage_snapshot_drop_copy(const struct stage_hold *hold, uint32_t layer)
+int stage_snapshot_drop_copy(const struct stage_lock *lock, uint32_t layer)
 {
-	cleanup_fd int fd = fd_open_at(hold->stage_fd, STAGE_DIRECTORY_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	cleanup_fd int fd = fd_open_at(lock->stage_fd, STAGE_DIRECTORY_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	char name[16];
 	int r = str_format(name, sizeof name, "%u", layer);
 
@@ -265,50 +265,50 @@ int stage_snapshot_drop_copy(const struct stage_hold *hold, uint32_t layer)
 	return stage_remove_tree(fd, name, NULL);
 }
 
-int stage_snapshot_name_copy(const struct stage_hold *hold, uint32_t layer, const char *name, const char *message,
+int stage_snapshot_name_copy(const struct stage_lock *lock, uint32_t layer, const char *name, const char *message,
 			     struct err *err)
 {
-	struct stage_chain chain = hold->chain;
-	int r = stage_snapshot_check_name(hold, name, err);
+	struct stage_chain chain = lock->chain;
+	int r = stage_snapshot_check_name(lock, name, err);
 
 	if (r < 0)
 		return r;
-	r = stage_chain_push(&chain, hold->session, layer);
+	r = stage_chain_push(&chain, lock->session, layer);
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "snapshot", "session %s stands on %zu layers already", hold->session,
+		return err_set(err, ERR_STATE, -r, "snapshot", "session %s stands on %zu layers already", lock->session,
 			       chain.count);
 	/* The name must not outlive a power cut that its layer does not. */
-	if (syncfs(hold->stage_fd) < 0)
-		return fail(hold, -errno, "the snapshot cannot be synced", err);
-	return store(hold, &chain, name, message, err);
+	if (syncfs(lock->stage_fd) < 0)
+		return fail(lock, -errno, "the snapshot cannot be synced", err);
+	return store(lock, &chain, name, message, err);
 }
 
-int stage_snapshot_load(const struct stage_hold *hold, const char *name, struct stage_chain *ret_chain, struct err *err)
+int stage_snapshot_load(const struct stage_lock *lock, const char *name, struct stage_chain *ret_chain, struct err *err)
 {
-	cleanup_fd int fd = open_snapshots(hold, false);
+	cleanup_fd int fd = open_snapshots(lock, false);
 	int r = stage_snapshot_name_is_valid(name) ? fd : -ENOENT;
 
 	if (r >= 0)
 		r = stage_chain_load(fd, name, false, ret_chain);
 	if (r == -ENOENT) {
-		err_set(err, ERR_USAGE, ENOENT, "snapshot", "session %s has no such snapshot: %s", hold->session,
+		err_set(err, ERR_USAGE, ENOENT, "snapshot", "session %s has no such snapshot: %s", lock->session,
 			stage_snapshot_name_is_valid(name) ? name : "that is no name of one");
-		err_hint(err, "atoll snapshot --list %s shows those it has", hold->session);
+		err_hint(err, "atoll snapshot --list %s shows those it has", lock->session);
 		return -ENOENT;
 	}
-	return r < 0 ? fail(hold, r, "the snapshot cannot be read", err) : 0;
+	return r < 0 ? fail(lock, r, "the snapshot cannot be read", err) : 0;
 }
 
-int stage_snapshot_remove(const struct stage_hold *hold, const char *name, struct err *err)
+int stage_snapshot_remove(const struct stage_lock *lock, const char *name, struct err *err)
 {
-	cleanup_fd int fd = open_snapshots(hold, false);
+	cleanup_fd int fd = open_snapshots(lock, false);
 	struct stage_chain chain;
-	int r = stage_snapshot_load(hold, name, &chain, err);
+	int r = stage_snapshot_load(lock, name, &chain, err);
 
 	/* One that cannot be read is no loss, and keeps gc from all layers. */
 	if (r == -ENOENT)
 		return r;
-	return unlinkat(fd, name, 0) < 0 ? fail(hold, -errno, "the snapshot cannot be removed", err) : 0;
+	return unlinkat(fd, name, 0) < 0 ? fail(lock, -errno, "the snapshot cannot be removed", err) : 0;
 }
 
 static bool is_same_chain(const struct stage_chain *a, const struct stage_chain *b)
@@ -323,10 +323,10 @@ static bool is_same_chain(const struct stage_chain *a, const struct stage_chain 
 }
 
 /* A layer that is gone would leave the session with a state that nobody can open. */
-static int check_layers(const struct stage_hold *hold, const struct stage_chain *chain, struct err *err)
+static int check_layers(const struct stage_lock *lock, const struct stage_chain *chain, struct err *err)
 {
 	for (size_t i = 0; i < chain->count; i++) {
-		cleanup_fd int fd = stage_layer_open(hold->sessions_fd, &chain->layers[i], 0);
+		cleanup_fd int fd = stage_layer_open(lock->sessions_fd, &chain->layers[i], 0);
 
 		if (fd < 0)
 			return err_set(err, ERR_STATE, -fd, "snapshot", "layer %u of session %s is missing: %s",
@@ -335,32 +335,32 @@ static int check_layers(const struct stage_hold *hold, const struct stage_chain 
 	return 0;
 }
 
-int stage_snapshot_restore(struct stage_hold *hold, const char *name, char before[STAGE_SNAPSHOT_NAME_SIZE],
+int stage_snapshot_restore(struct stage_lock *lock, const char *name, char before[STAGE_SNAPSHOT_NAME_SIZE],
 			   struct err *err)
 {
 	struct stage_chain wanted;
-	int r = stage_hold_need_idle(hold, "a restore", err);
+	int r = stage_lock_need_idle(lock, "a restore", err);
 
 	before[0] = 0;
 	if (r == 0)
-		r = stage_snapshot_load(hold, name, &wanted, err);
+		r = stage_snapshot_load(lock, name, &wanted, err);
 	if (r == 0)
-		r = check_layers(hold, &wanted, err);
+		r = check_layers(lock, &wanted, err);
 	if (r == 0)
-		r = seal(hold, err);
-	if (r < 0 || is_same_chain(&wanted, &hold->chain))
+		r = seal(lock, err);
+	if (r < 0 || is_same_chain(&wanted, &lock->chain))
 		return r;
-	r = stage_snapshot_next_name(hold, STAGE_BEFORE_RESTORE_PREFIX, before, err);
+	r = stage_snapshot_next_name(lock, STAGE_BEFORE_RESTORE_PREFIX, before, err);
 	if (r == 0)
-		r = name_chain(hold, before, err);
+		r = name_chain(lock, before, err);
 	if (r == 1)
-		r = store(hold, &hold->chain, before, NULL, err);
+		r = store(lock, &lock->chain, before, NULL, err);
 	if (r < 0)
 		return r;
-	r = take_chain(hold, name);
+	r = take_chain(lock, name);
 	if (r < 0)
-		return fail(hold, r, "the state cannot be replaced", err);
-	hold->chain = wanted;
+		return fail(lock, r, "the state cannot be replaced", err);
+	lock->chain = wanted;
 	return 0;
 }
 
@@ -370,23 +370,23 @@ struct listing {
 	size_t count;
 };
 
-int stage_snapshot_take_over(const struct stage_hold *hold, const struct stage_chain *chain, const char *name,
+int stage_snapshot_take_over(const struct stage_lock *lock, const struct stage_chain *chain, const char *name,
 			     const char *message, struct err *err)
 {
-	int r = stage_snapshot_check_name(hold, name, err);
+	int r = stage_snapshot_check_name(lock, name, err);
 
-	return r < 0 ? r : store(hold, chain, name, message, err);
+	return r < 0 ? r : store(lock, chain, name, message, err);
 }
 
-int stage_snapshot_is_current(const struct stage_hold *hold, const char *name, struct err *err)
+int stage_snapshot_is_current(const struct stage_lock *lock, const char *name, struct err *err)
 {
 	struct stage_chain chain;
-	int r = stage_snapshot_load(hold, name, &chain, err);
+	int r = stage_snapshot_load(lock, name, &chain, err);
 
-	if (r < 0 || !is_same_chain(&chain, &hold->chain))
+	if (r < 0 || !is_same_chain(&chain, &lock->chain))
 		return r < 0 ? r : 0;
-	r = stage_live_is_used(hold->stage_fd, &hold->record);
-	return r < 0 ? fail(hold, r, "what was written cannot be looked at", err) : !r;
+	r = stage_live_is_used(lock->stage_fd, &lock->record);
+	return r < 0 ? fail(lock, r, "what was written cannot be looked at", err) : !r;
 }
 
 static int list_one(void *context, const char *name)
@@ -423,16 +423,16 @@ static int compare_taken(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-int stage_snapshot_list(const struct stage_hold *hold, struct stage_snapshot **ret_list, size_t *ret_count,
+int stage_snapshot_list(const struct stage_lock *lock, struct stage_snapshot **ret_list, size_t *ret_count,
 			struct err *err)
 {
-	cleanup_fd int fd = open_snapshots(hold, false);
+	cleanup_fd int fd = open_snapshots(lock, false);
 	struct listing listing = { .dir_fd = fd };
-	int r = fd < 0 ? fd : each_name(hold, list_one, &listing);
+	int r = fd < 0 ? fd : each_name(lock, list_one, &listing);
 
 	if (r < 0 && r != -ENOENT) {
 		free(listing.items);
-		return fail(hold, r, "the snapshots cannot be read", err);
+		return fail(lock, r, "the snapshots cannot be read", err);
 	}
 	if (listing.count)
 		qsort(listing.items, listing.count, sizeof *listing.items, compare_taken);
@@ -464,13 +464,13 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int stage_snapshot_thin(const struct stage_hold *hold, const char *prefix, size_t keep, struct err *err)
+int stage_snapshot_thin(const struct stage_lock *lock, const char *prefix, size_t keep, struct err *err)
 {
 	struct numbers numbers = { .prefix = prefix,
 				   .items = calloc(STAGE_SNAPSHOTS_MAX, sizeof *numbers.items) };
-	cleanup_fd int fd = open_snapshots(hold, false);
+	cleanup_fd int fd = open_snapshots(lock, false);
 	char name[STAGE_SNAPSHOT_NAME_SIZE];
-	int removed = 0, r = numbers.items ? each_name(hold, note_number, &numbers) : -ENOMEM;
+	int removed = 0, r = numbers.items ? each_name(lock, note_number, &numbers) : -ENOMEM;
 
 	if (r == 0 && numbers.count)
 		qsort(numbers.items, numbers.count, sizeof *numbers.items, compare_numbers);
@@ -481,5 +481,5 @@ int stage_snapshot_thin(const struct stage_hold *hold, const char *prefix, size_
 		removed += r == 0;
 	}
 	free(numbers.items);
-	return r < 0 ? fail(hold, r, "old snapshots cannot be removed", err) : removed;
+	return r < 0 ? fail(lock, r, "old snapshots cannot be removed", err) : removed;
 }

@@ -28,23 +28,23 @@ static int say_restored(const char *session, const char *name, const char *befor
 	return say_out(&text, err);
 }
 
-static int restore(struct stage_hold *hold, const char *name, char before[STAGE_SNAPSHOT_NAME_SIZE], struct err *err)
+static int restore(struct stage_lock *lock, const char *name, char before[STAGE_SNAPSHOT_NAME_SIZE], struct err *err)
 {
 	struct staged_telling telling;
 	struct stage_chain chain;
-	int r = stage_hold_need_idle(hold, "a restore", err);
+	int r = stage_lock_need_idle(lock, "a restore", err);
 
 	if (r == 0)
-		r = stage_snapshot_load(hold, name, &chain, err);
+		r = stage_snapshot_load(lock, name, &chain, err);
 	if (r == 0)
-		r = staged_tell(&telling, hold, AUDIT_STAGE_RESTORE, name, err);
-	return r < 0 ? r : staged_told(&telling, stage_snapshot_restore(hold, name, before, err), err);
+		r = staged_tell(&telling, lock, AUDIT_STAGE_RESTORE, name, err);
+	return r < 0 ? r : staged_told(&telling, stage_snapshot_restore(lock, name, before, err), err);
 }
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	struct restore_options given = { 0 };
 	char state[PATH_MAX], before[STAGE_SNAPSHOT_NAME_SIZE];
 	const char *name;
@@ -60,14 +60,14 @@ static int run_verb(int argc, char **argv, struct err *err)
 	name = argv[argc - 1];
 	r = staged_find(argc - rest == 2 ? argv[rest] : NULL, state, &record, err);
 	if (r == 0)
-		r = stage_hold_open(state, record.id, &hold, err);
+		r = stage_lock_open(state, record.id, &lock, err);
 	if (r == 0)
-		r = restore(&hold, name, before, err);
+		r = restore(&lock, name, before, err);
 	if (r == 0)
 		r = staged_mark(state, record.id, true, err);
 	if (r < 0)
 		return r;
-	staged_flatten_later(state, &hold);
+	staged_flatten_later(state, &lock);
 	return given.quiet ? 0 : say_restored(record.id, name, before, err);
 }
 

@@ -79,16 +79,16 @@ static void put_list(struct buf *out, const struct stage_snapshot *list, size_t 
 
 static int show_list(const char *state, const struct session_record *record, bool json, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	cleanup_free struct stage_snapshot *list = NULL;
 	cleanup_buf struct buf text;
 	size_t count = 0;
 	int r;
 
 	buf_init(&text, LIST_MAX);
-	r = stage_hold_open(state, record->id, &hold, err);
+	r = stage_lock_open(state, record->id, &lock, err);
 	if (r == 0)
-		r = stage_snapshot_list(&hold, &list, &count, err);
+		r = stage_snapshot_list(&lock, &list, &count, err);
 	if (r < 0)
 		return r;
 	if (json)

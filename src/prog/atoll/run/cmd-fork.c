@@ -20,16 +20,16 @@ static int choose_chain(const char *state, const struct session_record *record, 
 			struct stage_chain *ret_chain, struct err *err)
 {
 	struct staged_snapshot wanted = { .prefix = STAGE_FORK_PREFIX };
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	char made[STAGE_SNAPSHOT_NAME_SIZE];
 	int r = name ? 0 : staged_snapshot(state, record, &wanted, made, err);
 
 	if (r != 0)
 		return r;
-	r = stage_hold_open(state, record->id, &hold, err);
+	r = stage_lock_open(state, record->id, &lock, err);
 	if (r == 0)
-		r = stage_snapshot_load(&hold, name ? name : made, ret_chain, err);
-	if (r == 0 && stage_hold_touch(&hold) < 0)
+		r = stage_snapshot_load(&lock, name ? name : made, ret_chain, err);
+	if (r == 0 && stage_lock_touch(&lock) < 0)
 		r = err_set(err, ERR_STATE, errno, "fork", "the layers of session %s cannot be held", record->id);
 	return r;
 }

@@ -386,7 +386,7 @@ int dry_run_compare(struct dry_run *dry, const char *session, const char *snapsh
 
 int dry_run_log(struct dry_run *dry, const char *how, struct err *err)
 {
-	struct stage_hold trial = STAGE_HOLD_NONE;
+	struct stage_lock trial = STAGE_LOCK_NONE;
 	char path[PATH_MAX];
 	int r = str_format(path, sizeof path, "%s/sessions", dry->state);
 

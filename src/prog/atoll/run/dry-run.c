@@ -40,12 +40,12 @@ static int name_state(const struct dry_run *dry, const struct session_record *se
 /* A session may be tried upon for as long as it likes. */
 static int thin_out(const struct dry_run *dry, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
-	int r = stage_hold_open(dry->state, dry->origin.id, &hold, err);
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
+	int r = stage_lock_open(dry->state, dry->origin.id, &lock, err);
 
 	if (r == 0)
-		r = stage_snapshot_thin(&hold, "dry-run-", STAGE_AUTO_KEPT, err);
-	return r < 0 ? r : stage_snapshot_thin(&hold, "done-", STAGE_AUTO_KEPT, err);
+		r = stage_snapshot_thin(&lock, "dry-run-", STAGE_AUTO_KEPT, err);
+	return r < 0 ? r : stage_snapshot_thin(&lock, "done-", STAGE_AUTO_KEPT, err);
 }
 
 static int name_origin(const struct dry_run *dry, const char *message, char name[STAGE_SNAPSHOT_NAME_SIZE],
@@ -158,12 +158,12 @@ static int keep_trial(struct dry_run *dry, struct err *err)
 
 /* Holds a session whose state must be what this snapshot of it says, with nothing running in it. */
 static int hold_unchanged(const struct dry_run *dry, const char *session, const char *snapshot,
-			  struct stage_hold *ret_hold, struct err *err)
+			  struct stage_lock *ret_hold, struct err *err)
 {
-	int r = stage_hold_open(dry->state, session, ret_hold, err);
+	int r = stage_lock_open(dry->state, session, ret_hold, err);
 
 	if (r == 0)
-		r = stage_hold_need_idle(ret_hold, "taking over what was tried", err);
+		r = stage_lock_need_idle(ret_hold, "taking over what was tried", err);
 	if (r == 0)
 		r = stage_snapshot_is_current(ret_hold, snapshot, err);
 	if (r == 0) {
@@ -176,7 +176,7 @@ static int hold_unchanged(const struct dry_run *dry, const char *session, const 
 /* The layers of `from`, which was forked from the origin, become the state of the origin. */
 static int take_over(struct dry_run *dry, const struct session_record *from, const char *snapshot, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE, other = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE, other = STAGE_LOCK_NONE;
 	char name[STAGE_SNAPSHOT_NAME_SIZE], before[STAGE_SNAPSHOT_NAME_SIZE];
 	struct staged_telling telling;
 	struct stage_chain chain;
@@ -184,18 +184,18 @@ static int take_over(struct dry_run *dry, const struct session_record *from, con
 
 	if (r == 0)
 		r = stage_snapshot_load(&other, snapshot, &chain, err);
-	if (r == 0 && stage_hold_touch(&other) < 0)
+	if (r == 0 && stage_lock_touch(&other) < 0)
 		r = err_set(err, ERR_STATE, errno, "dry-run", "the layers of session %s cannot be held", from->id);
 	if (r == 0)
-		r = hold_unchanged(dry, dry->origin.id, dry->base, &hold, err);
+		r = hold_unchanged(dry, dry->origin.id, dry->base, &lock, err);
 	if (r == 0)
-		r = stage_snapshot_next_name(&hold, "done-", name, err);
+		r = stage_snapshot_next_name(&lock, "done-", name, err);
 	if (r == 0)
-		r = stage_snapshot_take_over(&hold, &chain, name, "what a trial had shown", err);
+		r = stage_snapshot_take_over(&lock, &chain, name, "what a trial had shown", err);
 	if (r == 0)
-		r = staged_tell(&telling, &hold, AUDIT_STAGE_RESTORE, name, err);
+		r = staged_tell(&telling, &lock, AUDIT_STAGE_RESTORE, name, err);
 	if (r == 0)
-		r = staged_told(&telling, stage_snapshot_restore(&hold, name, before, err), err);
+		r = staged_told(&telling, stage_snapshot_restore(&lock, name, before, err), err);
 	return r == 0 ? staged_mark(dry->state, dry->origin.id, true, err) : r;
 }
 
@@ -219,10 +219,10 @@ static int take_over_real(struct dry_run *dry, struct err *err)
 /* 1: the origin is what the trial began with; 0. */
 static int is_unmoved(const struct dry_run *dry, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
-	int r = stage_hold_open(dry->state, dry->origin.id, &hold, err);
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
+	int r = stage_lock_open(dry->state, dry->origin.id, &lock, err);
 
-	return r < 0 ? r : hold.is_live ? 0 : stage_snapshot_is_current(&hold, dry->record.snapshot, err);
+	return r < 0 ? r : lock.is_live ? 0 : stage_snapshot_is_current(&lock, dry->record.snapshot, err);
 }
 
 /* 1: what was tried can be had as it is; 0: it must be done again. */
@@ -236,11 +236,11 @@ static int can_take_over(const struct dry_run *dry, struct err *err)
 /* Nothing is dropped or forgotten before all of it has worked. */
 static int adopt(struct dry_run *dry, struct err *err)
 {
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	int r = 0;
 
 	if (!dry->has_origin && dry->trial.is_staged)
-		r = hold_unchanged(dry, dry->trial.id, dry->record.shown, &hold, err);
+		r = hold_unchanged(dry, dry->trial.id, dry->record.shown, &lock, err);
 	if (r == 0 && !dry->has_origin)
 		r = keep_trial(dry, err);
 	/* Where it wrote nothing, the origin holds already what it left. */

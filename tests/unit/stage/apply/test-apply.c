@@ -17,8 +17,8 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "stage/apply/applied-state.h"
 #include "stage/apply/apply.h"
-#include "stage/apply/left.h"
 #include "stage/apply/undo.h"
 
 /*
@@ -32,7 +32,7 @@ struct fixture {
 	struct stage_record record;
 	struct stage_stack stack;
 	struct stage_changes changes;
-	struct left *left;
+	struct applied_state *left;
 	struct apply_item *items;
 	struct apply apply;
 	struct err err;
@@ -102,7 +102,7 @@ static bool is_own(void *context, const char *path, const struct stat *host)
 {
 	const struct fixture *f = context;
 
-	return left_is_own(f->left, 0, path, host);
+	return applied_is_own(f->left, 0, path, host);
 }
 
 static void forget_changes(struct fixture *f)
@@ -111,7 +111,7 @@ static void forget_changes(struct fixture *f)
 	f->changes = (struct stage_changes){ 0 };
 	stage_stack_done(&f->stack);
 	f->stack = STAGE_STACK_NONE;
-	left_free(f->left);
+	applied_free(f->left);
 	f->left = NULL;
 	free(f->items);
 	f->items = NULL;
@@ -124,7 +124,7 @@ static void find_changes(struct fixture *f)
 	struct stage_chain chain = { 0 };
 
 	forget_changes(f);
-	assert_int_equal(left_load(f->stage_fd, stage_record_start_ns(&f->record), &f->left), 0);
+	assert_int_equal(applied_load(f->stage_fd, stage_record_start_ns(&f->record), &f->left), 0);
 	assert_int_equal(stage_stack_open(f->sessions_fd, f->stage_fd, &chain, 0, true, &f->stack), 0);
 	assert_int_equal(stage_stack_open_host(&f->stack, &f->record.trees[0], &f->err), 0);
 	assert_int_equal(stage_changes_load(&f->changes, &f->stack, &options), 0);

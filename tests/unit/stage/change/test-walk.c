@@ -202,14 +202,14 @@ struct judged {
 	bool is_opaque, is_forged, is_masked;
 };
 
-struct judging {
+struct classifier {
 	const struct judged *expected;
 	size_t count, found;
 };
 
 static int on_judged(void *context, const struct stage_entry *entry)
 {
-	struct judging *judging = context;
+	struct classifier *judging = context;
 
 	for (size_t i = 0; i < judging->count; i++) {
 		const struct judged *expected = &judging->expected[i];
@@ -229,7 +229,7 @@ static int on_judged(void *context, const struct stage_entry *entry)
 
 static void judge(enum stage_form form, const struct judged *expected, size_t count)
 {
-	struct judging judging = { .expected = expected, .count = count };
+	struct classifier judging = { .expected = expected, .count = count };
 	const struct stage_visitor visitor = { .enter = on_judged, .context = &judging };
 	struct stage_stack stack = STAGE_STACK_NONE;
 

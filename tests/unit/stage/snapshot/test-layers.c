@@ -17,13 +17,13 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "stage/layer/remove.h"
+#include "stage/layer/walk.h"
+#include "stage/record/use.h"
 #include "stage/snapshot/flatten.h"
 #include "stage/snapshot/gc.h"
 #include "stage/snapshot/merge.h"
-#include "stage/layer/remove.h"
 #include "stage/snapshot/snapshot.h"
-#include "stage/record/use.h"
-#include "stage/layer/walk.h"
 
 /* Snapshots, restores, flattening and gc on sessions that are made by hand: no overlay is mounted. */
 
@@ -102,12 +102,12 @@ static void write_live(const char *name, const char *text)
 	put(fd, name, text);
 }
 
-static struct stage_hold hold_of(const char *session)
+static struct stage_lock hold_of(const char *session)
 {
-	struct stage_hold hold;
+	struct stage_lock lock;
 
-	assert_int_equal(stage_hold_open(directory, session, &hold, &err), 0);
-	return hold;
+	assert_int_equal(stage_lock_open(directory, session, &lock, &err), 0);
+	return lock;
 }
 
 /* What the whole stack shows, as one text: order, kinds, bytes, modes, marks, and what of the host shows through. */
@@ -138,7 +138,7 @@ static int describe_end(void *context, const struct stage_entry *entry)
 	return 0;
 }
 
-static char *show(const struct stage_hold *hold)
+static char *show(const struct stage_lock *lock)
 {
 	struct stage_visitor visitor = { describe, describe_end, NULL };
 	struct stage_stack stack = STAGE_STACK_NONE;
@@ -147,8 +147,8 @@ static char *show(const struct stage_hold *hold)
 
 	buf_init(&out, 16 << 20);
 	visitor.context = &out;
-	assert_int_equal(stage_stack_open(hold->sessions_fd, hold->stage_fd, &hold->chain, 0, true, &stack), 0);
-	assert_int_equal(stage_stack_open_host(&stack, &hold->record.trees[0], &err), 0);
+	assert_int_equal(stage_stack_open(lock->sessions_fd, lock->stage_fd, &lock->chain, 0, true, &stack), 0);
+	assert_int_equal(stage_stack_open_host(&stack, &lock->record.trees[0], &err), 0);
 	assert_int_equal(stage_walk(&stack, &visitor), 0);
 	stage_stack_done(&stack);
 	text = str_dup(buf_text(&out));
@@ -157,9 +157,9 @@ static char *show(const struct stage_hold *hold)
 	return text;
 }
 
-static void assert_shows(const struct stage_hold *hold, const char *before)
+static void assert_shows(const struct stage_lock *lock, const char *before)
 {
-	cleanup_free char *now = show(hold);
+	cleanup_free char *now = show(lock);
 
 	assert_string_equal(now, before);
 }
@@ -167,55 +167,55 @@ static void assert_shows(const struct stage_hold *hold, const char *before)
 static void snapshot_and_restore(void **state)
 {
 	char before[STAGE_SNAPSHOT_NAME_SIZE];
-	cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	cleanup_free char *first = NULL, *second = NULL;
 
 	(void)state;
 	write_live("a", "one");
-	hold = hold_of(FIRST);
-	assert_int_equal(stage_snapshot_seal(&hold, "s1", "a message", &err), 0);
-	assert_int_equal(hold.chain.count, 1);
-	first = show(&hold);
+	lock = hold_of(FIRST);
+	assert_int_equal(stage_snapshot_seal(&lock, "s1", "a message", &err), 0);
+	assert_int_equal(lock.chain.count, 1);
+	first = show(&lock);
 	write_live("a", "two");
 	write_live("b", "new");
-	second = show(&hold);
-	assert_int_equal(stage_snapshot_restore(&hold, "s1", before, &err), 0);
+	second = show(&lock);
+	assert_int_equal(stage_snapshot_restore(&lock, "s1", before, &err), 0);
 	assert_string_equal(before, "before-restore-1");
-	assert_shows(&hold, first);
-	assert_int_equal(stage_snapshot_restore(&hold, "before-restore-1", before, &err), 0);
+	assert_shows(&lock, first);
+	assert_int_equal(stage_snapshot_restore(&lock, "before-restore-1", before, &err), 0);
 	assert_string_equal(before, "before-restore-2");
-	assert_int_equal(stage_snapshot_restore(&hold, "before-restore-1", before, &err), 0);
+	assert_int_equal(stage_snapshot_restore(&lock, "before-restore-1", before, &err), 0);
 	assert_string_equal(before, ""); /* it is that state already */
 	assert_non_null(strstr(second, "b file"));
 }
 
 static void names_are_checked(void **state)
 {
-	cleanup_stage_hold struct stage_hold hold = hold_of(FIRST);
+	cleanup_stage_lock struct stage_lock lock = hold_of(FIRST);
 	char before[STAGE_SNAPSHOT_NAME_SIZE], name[STAGE_SNAPSHOT_NAME_SIZE];
 	struct stage_snapshot *list;
 	size_t count;
 
 	(void)state;
-	assert_int_equal(stage_snapshot_seal(&hold, "../x", NULL, &err), -EINVAL);
-	assert_int_equal(stage_snapshot_seal(&hold, "x.tmp.y", NULL, &err), -EINVAL);
-	assert_int_equal(stage_snapshot_seal(&hold, "x", NULL, &err), 0);
-	assert_int_equal(stage_snapshot_seal(&hold, "x", NULL, &err), -EEXIST);
-	assert_int_equal(stage_snapshot_restore(&hold, "y", before, &err), -ENOENT);
-	assert_int_equal(stage_snapshot_restore(&hold, "../chain", before, &err), -ENOENT);
+	assert_int_equal(stage_snapshot_seal(&lock, "../x", NULL, &err), -EINVAL);
+	assert_int_equal(stage_snapshot_seal(&lock, "x.tmp.y", NULL, &err), -EINVAL);
+	assert_int_equal(stage_snapshot_seal(&lock, "x", NULL, &err), 0);
+	assert_int_equal(stage_snapshot_seal(&lock, "x", NULL, &err), -EEXIST);
+	assert_int_equal(stage_snapshot_restore(&lock, "y", before, &err), -ENOENT);
+	assert_int_equal(stage_snapshot_restore(&lock, "../chain", before, &err), -ENOENT);
 	for (int i = 1; i <= 5; i++) {
-		assert_int_equal(stage_snapshot_next_name(&hold, STAGE_AUTO_PREFIX, name, &err), 0);
-		assert_int_equal(stage_snapshot_seal(&hold, name, NULL, &err), 0);
+		assert_int_equal(stage_snapshot_next_name(&lock, STAGE_AUTO_PREFIX, name, &err), 0);
+		assert_int_equal(stage_snapshot_seal(&lock, name, NULL, &err), 0);
 	}
-	assert_int_equal(stage_snapshot_thin(&hold, STAGE_AUTO_PREFIX, 2, &err), 3);
-	assert_int_equal(stage_snapshot_list(&hold, &list, &count, &err), 0);
+	assert_int_equal(stage_snapshot_thin(&lock, STAGE_AUTO_PREFIX, 2, &err), 3);
+	assert_int_equal(stage_snapshot_list(&lock, &list, &count, &err), 0);
 	assert_int_equal(count, 3);
 	assert_string_equal(list[0].name, "x");
 	assert_string_equal(list[1].name, "auto-4");
 	assert_string_equal(list[2].name, "auto-5");
 	assert_int_equal(list[0].chain.count, 0); /* nothing was written: nothing was sealed */
 	free(list);
-	assert_int_equal(stage_snapshot_next_name(&hold, STAGE_AUTO_PREFIX, name, &err), 0);
+	assert_int_equal(stage_snapshot_next_name(&lock, STAGE_AUTO_PREFIX, name, &err), 0);
 	assert_string_equal(name, "auto-6");
 }
 
@@ -280,7 +280,7 @@ static void flatten_shows_the_same(void **state)
 {
 	(void)state;
 	for (unsigned round = 0; round < 150; round++) {
-		cleanup_stage_hold struct stage_hold hold = STAGE_HOLD_NONE;
+		cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 		cleanup_free char *before = NULL;
 		char path[PATH_MAX];
 		cleanup_fd int host_fd = FD_NONE;
@@ -292,78 +292,78 @@ static void flatten_shows_the_same(void **state)
 		path_in(path, "%s/host%s%s", "", "");
 		host_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 		random_entries(host_fd, 0, true);
-		hold = hold_of(FIRST);
+		lock = hold_of(FIRST);
 		for (unsigned i = 0; i < layers; i++) {
 			cleanup_fd int live_fd = open_live(FIRST);
 
 			random_entries(live_fd, 0, false);
-			assert_true(stage_seal(hold.stage_fd, &hold.record, &hold.chain, &err) > 0);
+			assert_true(stage_seal(lock.stage_fd, &lock.record, &lock.chain, &err) > 0);
 		}
-		before = show(&hold);
-		assert_int_equal(stage_flatten(&hold, &err), 0);
-		assert_int_equal(hold.chain.count, 1);
-		assert_shows(&hold, before);
+		before = show(&lock);
+		assert_int_equal(stage_flatten(&lock, &err), 0);
+		assert_int_equal(lock.chain.count, 1);
+		assert_shows(&lock, before);
 	}
 }
 
 static uint64_t collect(const char *session)
 {
 	cleanup_stage_references struct stage_references references = { 0 };
-	cleanup_stage_hold struct stage_hold hold = hold_of(session);
+	cleanup_stage_lock struct stage_lock lock = hold_of(session);
 	uint64_t layers = 0;
 
-	assert_int_equal(stage_references_load(hold.sessions_fd, &references, &err), 0);
-	assert_int_equal(stage_gc_layers(hold.sessions_fd, session, &references, false, &layers, NULL), 0);
+	assert_int_equal(stage_references_load(lock.sessions_fd, &references, &err), 0);
+	assert_int_equal(stage_gc_layers(lock.sessions_fd, session, &references, false, &layers, NULL), 0);
 	return layers;
 }
 
-static void fork_from(struct stage_hold *origin)
+static void fork_from(struct stage_lock *origin)
 {
-	struct stage_hold fork;
+	struct stage_lock fork;
 
 	make_session(SECOND);
 	fork = hold_of(SECOND);
 	assert_int_equal(stage_chain_store(fork.stage_fd, STAGE_FILE_CHAIN, &origin->chain), 0);
-	stage_hold_done(&fork);
+	stage_lock_done(&fork);
 }
 
 static void gc_keeps_what_is_named(void **state)
 {
-	struct stage_hold hold = hold_of(FIRST);
+	struct stage_lock lock = hold_of(FIRST);
 	cleanup_free char *forked = NULL, *now = NULL;
 
 	(void)state;
 	write_live("a", "one");
-	assert_int_equal(stage_snapshot_seal(&hold, "s1", NULL, &err), 0);
+	assert_int_equal(stage_snapshot_seal(&lock, "s1", NULL, &err), 0);
 	write_live("b", "two");
-	assert_true(stage_seal(hold.stage_fd, &hold.record, &hold.chain, &err) > 0);
-	fork_from(&hold);
-	assert_int_equal(stage_discard_all(&hold, &err), 0);
-	stage_hold_done(&hold);
+	assert_true(stage_seal(lock.stage_fd, &lock.record, &lock.chain, &err) > 0);
+	fork_from(&lock);
+	assert_int_equal(stage_discard_all(&lock, &err), 0);
+	stage_lock_done(&lock);
 	/* Layer 1 is the snapshot's, layer 2 the fork's. */
 	assert_int_equal(collect(FIRST), 0);
-	hold = hold_of(SECOND);
-	forked = show(&hold);
+	lock = hold_of(SECOND);
+	forked = show(&lock);
 	assert_non_null(strstr(forked, "b file"));
-	assert_int_equal(stage_flatten(&hold, &err), 0);
-	stage_hold_done(&hold);
+	assert_int_equal(stage_flatten(&lock, &err), 0);
+	stage_lock_done(&lock);
 	assert_int_equal(collect(FIRST), 1);
-	hold = hold_of(SECOND);
-	now = show(&hold);
+	lock = hold_of(SECOND);
+	now = show(&lock);
 	assert_string_equal(now, forked);
-	stage_hold_done(&hold);
+	stage_lock_done(&lock);
 }
 
 static void gc_removes_nothing_while_something_is_unreadable(void **state)
 {
-	struct stage_hold hold = hold_of(FIRST);
+	struct stage_lock lock = hold_of(FIRST);
 	char path[PATH_MAX];
 
 	(void)state;
 	write_live("a", "one");
-	assert_true(stage_seal(hold.stage_fd, &hold.record, &hold.chain, &err) > 0);
-	assert_int_equal(stage_discard_all(&hold, &err), 0);
-	stage_hold_done(&hold);
+	assert_true(stage_seal(lock.stage_fd, &lock.record, &lock.chain, &err) > 0);
+	assert_int_equal(stage_discard_all(&lock, &err), 0);
+	stage_lock_done(&lock);
 	make_session(SECOND);
 	path_in(path, "%s/sessions/%s/stage/%s", SECOND, "chain");
 	put(AT_FDCWD, path, "nonsense");
@@ -374,14 +374,14 @@ static void gc_removes_nothing_while_something_is_unreadable(void **state)
 
 static void gc_spares_what_is_about_to_be_used(void **state)
 {
-	struct stage_hold hold = hold_of(FIRST);
+	struct stage_lock lock = hold_of(FIRST);
 
 	(void)state;
 	write_live("a", "one");
-	assert_true(stage_seal(hold.stage_fd, &hold.record, &hold.chain, &err) > 0);
-	assert_int_equal(stage_discard_all(&hold, &err), 0);
-	assert_int_equal(stage_hold_touch(&hold), 0);
-	stage_hold_done(&hold);
+	assert_true(stage_seal(lock.stage_fd, &lock.record, &lock.chain, &err) > 0);
+	assert_int_equal(stage_discard_all(&lock, &err), 0);
+	assert_int_equal(stage_lock_touch(&lock), 0);
+	stage_lock_done(&lock);
 	assert_int_equal(collect(FIRST), 0);
 }
 
@@ -389,24 +389,24 @@ static void gc_spares_what_is_about_to_be_used(void **state)
 static void gc_looks_again_under_the_lock(void **state)
 {
 	cleanup_stage_references struct stage_references references = { 0 };
-	cleanup_stage_hold struct stage_hold hold = hold_of(FIRST);
+	cleanup_stage_lock struct stage_lock lock = hold_of(FIRST);
 	uint64_t layers = 0;
 
 	(void)state;
-	assert_int_equal(stage_references_load(hold.sessions_fd, &references, &err), 0);
+	assert_int_equal(stage_references_load(lock.sessions_fd, &references, &err), 0);
 	write_live("a", "one");
-	assert_true(stage_seal(hold.stage_fd, &hold.record, &hold.chain, &err) > 0);
-	assert_int_equal(stage_gc_layers(hold.sessions_fd, FIRST, &references, false, &layers, NULL), 0);
+	assert_true(stage_seal(lock.stage_fd, &lock.record, &lock.chain, &err) > 0);
+	assert_int_equal(stage_gc_layers(lock.sessions_fd, FIRST, &references, false, &layers, NULL), 0);
 	assert_int_equal(layers, 0);
-	assert_int_equal(stage_discard_all(&hold, &err), 0);
-	assert_int_equal(stage_gc_layers(hold.sessions_fd, FIRST, &references, false, &layers, NULL), 0);
+	assert_int_equal(stage_discard_all(&lock, &err), 0);
+	assert_int_equal(stage_gc_layers(lock.sessions_fd, FIRST, &references, false, &layers, NULL), 0);
 	assert_int_equal(layers, 1);
 }
 
 /* The end of a run, and gc, take a stage directory only from nobody. */
 static void what_is_in_use_cannot_be_claimed(void **state)
 {
-	cleanup_stage_hold struct stage_hold hold = hold_of(FIRST);
+	cleanup_stage_lock struct stage_lock lock = hold_of(FIRST);
 	char path[PATH_MAX], moved[PATH_MAX];
 	cleanup_fd int fd = FD_NONE, late_fd = FD_NONE;
 
@@ -416,8 +416,8 @@ static void what_is_in_use_cannot_be_claimed(void **state)
 	fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	late_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	assert_int_equal(stage_claim(fd, 0), -EBUSY);
-	stage_hold_done(&hold);
-	hold = STAGE_HOLD_NONE;
+	stage_lock_done(&lock);
+	lock = STAGE_LOCK_NONE;
 	assert_int_equal(stage_claim(fd, 0), 0);
 	assert_int_equal(rename(path, moved), 0);
 	stage_release(fd);
@@ -427,7 +427,7 @@ static void what_is_in_use_cannot_be_claimed(void **state)
 
 static void discard_takes_paths(void **state)
 {
-	cleanup_stage_hold struct stage_hold hold = hold_of(FIRST);
+	cleanup_stage_lock struct stage_lock lock = hold_of(FIRST);
 	cleanup_fd int live_fd = open_live(FIRST), dir_fd = FD_NONE, host_fd = FD_NONE;
 	cleanup_free char *text = NULL;
 	struct stage_drop drop = { 0, "d" }, part = { 0, "gone/x" };
@@ -444,10 +444,10 @@ static void discard_takes_paths(void **state)
 	assert_int_equal(path_make_directories(AT_FDCWD, path, 0755), 0);
 	host_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	put(host_fd, "x", "host");
-	assert_int_equal(stage_discard_paths(&hold, &part, 1, &dropped, &err), -EINVAL);
-	assert_int_equal(stage_discard_paths(&hold, &drop, 1, &dropped, &err), 0);
+	assert_int_equal(stage_discard_paths(&lock, &part, 1, &dropped, &err), -EINVAL);
+	assert_int_equal(stage_discard_paths(&lock, &drop, 1, &dropped, &err), 0);
 	assert_int_equal(dropped, 1);
-	text = show(&hold);
+	text = show(&lock);
 	assert_non_null(strstr(text, "\na file"));
 	assert_null(strstr(text, "\nd "));
 	assert_non_null(strstr(text, "\ngone gone"));
@@ -481,7 +481,7 @@ static void remove_takes_hostile_trees(void **state)
 
 static void copy_keeps_links_and_nodes(void **state)
 {
-	cleanup_stage_hold struct stage_hold hold = hold_of(FIRST);
+	cleanup_stage_lock struct stage_lock lock = hold_of(FIRST);
 	cleanup_fd int live_fd = open_live(FIRST), copy_fd = FD_NONE;
 	struct stat a, b, fifo;
 	uint32_t layer;
@@ -493,10 +493,10 @@ static void copy_keeps_links_and_nodes(void **state)
 	assert_int_equal(mknodat(live_fd, "gone", S_IFCHR, 0), 0);
 	assert_int_equal(mkdirat(live_fd, "closed", 0700), 0);
 	assert_int_equal(fchmodat(live_fd, "closed", 0500, 0), 0);
-	assert_int_equal(stage_snapshot_copy(&hold, &layer, &err), 0);
-	assert_int_equal(stage_snapshot_name_copy(&hold, layer, "live", "while it ran", &err), 0);
-	assert_int_equal(hold.chain.count, 0);
-	copy_fd = stage_layer_open(hold.sessions_fd, &(struct stage_layer){ FIRST, layer }, 0);
+	assert_int_equal(stage_snapshot_copy(&lock, &layer, &err), 0);
+	assert_int_equal(stage_snapshot_name_copy(&lock, layer, "live", "while it ran", &err), 0);
+	assert_int_equal(lock.chain.count, 0);
+	copy_fd = stage_layer_open(lock.sessions_fd, &(struct stage_layer){ FIRST, layer }, 0);
 	assert_true(copy_fd >= 0);
 	assert_int_equal(fstatat(copy_fd, "a", &a, 0), 0);
 	assert_int_equal(fstatat(copy_fd, "b", &b, 0), 0);

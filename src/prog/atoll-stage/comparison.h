@@ -17,7 +17,7 @@ struct compared {
 	struct stage_changes changes;
 };
 
-struct comparing_item {
+struct comparison_item {
 	char *path;                          /* owned; absolute */
 	enum stage_change_kind kind;         /* what the second state does to what the first one has */
 	bool is_flagged, is_refused, is_directory;
@@ -26,13 +26,13 @@ struct comparing_item {
 	uint64_t size;                       /* of a file in the second state */
 };
 
-struct comparing {
-	struct comparing_item *items;        /* owned; parents before what is in them */
+struct comparison {
+	struct comparison_item *items;        /* owned; parents before what is in them */
 	size_t count, capacity;
 	struct stage_difference numbers;
 };
 
-struct comparing_options {
+struct comparison_options {
 	/*
 	 * The first state is what somebody was shown, the second one what came of it while others were at work: of
 	 * files that both have changed the bytes are not compared, and what is new or modified in the second alone is
@@ -47,6 +47,6 @@ struct comparing_options {
  * before NULL: what the second state has of its own, against the host. The program is confined by now. -ENOMEM, or what
  * the walk says, with *err.
  */
-int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now,
-		   const struct comparing_options *options, struct err *err) MUST_USE;
-void comparing_done(struct comparing *comparing);
+int comparison_make(struct comparison *ret_comparing, struct compared *before, struct compared *now,
+		   const struct comparison_options *options, struct err *err) MUST_USE;
+void comparison_done(struct comparison *comparison);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/comparing.h"
+#include "prog/atoll-stage/comparison.h"
 
 #include <limits.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "policy/order.h"
-#include "prog/atoll-stage/judging.h"
+#include "prog/atoll-stage/classifier.h"
 #include "prog/atoll-stage/text.h"
 
 /* One change of one state under its absolute path. */
@@ -56,24 +56,24 @@ static bool is_time_alone(const struct stage_change *change)
 	       change->differs == STAGE_DIFFERS_MTIME;
 }
 
-static int load_sides(struct compared *state, const struct comparing_options *options, struct sides *sides,
+static int load_sides(struct compared *state, const struct comparison_options *options, struct sides *sides,
 		      struct err *err)
 {
 	const struct opened *opened = &state->opened;
-	struct judging judging;
-	int r = judging_init(&judging, opened, err);
+	struct classifier classifier;
+	int r = classifier_init(&classifier, opened, err);
 
 	if (r < 0)
 		return r;
 	for (size_t tree = 0; r == 0 && tree < opened->record.tree_count; tree++) {
 		struct stage_change_options judged;
 
-		r = judging_begin(&judging, tree, &judged);
+		r = classifier_begin(&classifier, tree, &judged);
 		judged.exact_content = true;
 		if (r == 0)
 			r = stage_changes_load(&state->changes, &opened->stacks[tree], &judged);
 	}
-	judging_done(&judging);
+	classifier_done(&classifier);
 	if (r == 0)
 		sides->items = calloc(state->changes.count + 1, sizeof *sides->items);
 	if (r == 0 && !sides->items)
@@ -189,7 +189,7 @@ static enum stage_change_kind kind_of(const struct side *before, const struct si
 	return now->change->staged_exists ? STAGE_MODIFIED : STAGE_DELETED;
 }
 
-static void count(struct stage_difference *numbers, const struct comparing_item *item)
+static void count(struct stage_difference *numbers, const struct comparison_item *item)
 {
 	uint64_t *const kinds[STAGE_CHANGE_KIND_COUNT] = {
 		[STAGE_ADDED] = &numbers->added, [STAGE_MODIFIED] = &numbers->modified,
@@ -202,25 +202,25 @@ static void count(struct stage_difference *numbers, const struct comparing_item 
 }
 
 /* has_other_time: two that are the same but for that. */
-static int add(struct comparing *comparing, struct side *before, struct side *now, bool has_other_time)
+static int add(struct comparison *comparison, struct side *before, struct side *now, bool has_other_time)
 {
 	const struct stage_change *change = now ? now->change : before->change;
 	char **path = now ? &now->path : &before->path;
-	struct comparing_item *item;
+	struct comparison_item *item;
 	bool has_size;
 
-	if (comparing->count == comparing->capacity) {
-		size_t capacity = comparing->capacity ? comparing->capacity * 2 : 64;
-		struct comparing_item *grown = realloc(comparing->items, capacity * sizeof *grown);
+	if (comparison->count == comparison->capacity) {
+		size_t capacity = comparison->capacity ? comparison->capacity * 2 : 64;
+		struct comparison_item *grown = realloc(comparison->items, capacity * sizeof *grown);
 
 		if (!grown)
 			return -ENOMEM;
-		comparing->items = grown;
-		comparing->capacity = capacity;
+		comparison->items = grown;
+		comparison->capacity = capacity;
 	}
 	has_size = now && change->staged_exists && S_ISREG(change->staged.st_mode);
-	item = &comparing->items[comparing->count++];
-	*item = (struct comparing_item){
+	item = &comparison->items[comparison->count++];
+	*item = (struct comparison_item){
 		.path = *path, .kind = kind_of(before, now),
 		.is_flagged = change->is_flagged, .is_refused = change->state == STAGE_REFUSED,
 		.is_directory = change->staged_exists ? S_ISDIR(change->staged.st_mode) : S_ISDIR(change->host.st_mode),
@@ -242,8 +242,8 @@ static bool is_alike(const struct side *before, const struct side *now)
 	       (before->change->staged.st_mode & S_IFMT) == (b->staged.st_mode & S_IFMT);
 }
 
-static int join(struct comparing *comparing, struct sides *before, struct sides *now,
-		const struct comparing_options *options)
+static int join(struct comparison *comparison, struct sides *before, struct sides *now,
+		const struct comparison_options *options)
 {
 	size_t i = 0, j = 0;
 	int r = 0;
@@ -258,12 +258,12 @@ static int join(struct comparing *comparing, struct sides *before, struct sides 
 
 			r = options->is_rough && is_alike(a, b) ? 1 : is_same(a, b);
 			has_other_time = r == 1 && options->has_times && !has_same_time(a, b);
-			r = r == 0 || has_other_time ? add(comparing, a, b, has_other_time) : r < 0 ? r : 0;
+			r = r == 0 || has_other_time ? add(comparison, a, b, has_other_time) : r < 0 ? r : 0;
 		} else {
 			if (order < 0)
-				r = add(comparing, a, NULL, false);
+				r = add(comparison, a, NULL, false);
 			else if (!options->is_rough || !is_alike(NULL, b))
-				r = add(comparing, NULL, b, false);
+				r = add(comparison, NULL, b, false);
 		}
 		i += order <= 0;
 		j += order >= 0;
@@ -271,43 +271,44 @@ static int join(struct comparing *comparing, struct sides *before, struct sides 
 	return r;
 }
 
-static void finish(struct comparing *comparing)
+static void finish(struct comparison *comparison)
 {
-	for (size_t i = 0; i < comparing->count; i++) {
-		struct comparing_item *item = &comparing->items[i];
+	for (size_t i = 0; i < comparison->count; i++) {
+		struct comparison_item *item = &comparison->items[i];
 
 		item->is_implied = item->is_directory && !item->is_flagged && !item->is_refused &&
-				   i + 1 < comparing->count && path_is_below(comparing->items[i + 1].path, item->path);
+				   i + 1 < comparison->count &&
+				   path_is_below(comparison->items[i + 1].path, item->path);
 		if (!item->is_implied)
-			count(&comparing->numbers, item);
+			count(&comparison->numbers, item);
 	}
 }
 
-int comparing_make(struct comparing *ret_comparing, struct compared *before, struct compared *now,
-		   const struct comparing_options *options, struct err *err)
+int comparison_make(struct comparison *ret_comparing, struct compared *before, struct compared *now,
+		   const struct comparison_options *options, struct err *err)
 {
 	cleanup_sides struct sides earlier = { 0 }, later = { 0 };
-	struct comparing comparing = { 0 };
+	struct comparison comparison = { 0 };
 	int r = before ? load_sides(before, options, &earlier, err) : 0;
 
 	if (r == 0)
 		r = load_sides(now, options, &later, err);
 	if (r < 0)
 		return r;
-	r = join(&comparing, &earlier, &later, options);
+	r = join(&comparison, &earlier, &later, options);
 	if (r < 0) {
-		comparing_done(&comparing);
+		comparison_done(&comparison);
 		return err_set(err, ERR_INTERNAL, -r, "stage", "two states cannot be compared: %s", strerror(-r));
 	}
-	finish(&comparing);
-	*ret_comparing = comparing;
+	finish(&comparison);
+	*ret_comparing = comparison;
 	return 0;
 }
 
-void comparing_done(struct comparing *comparing)
+void comparison_done(struct comparison *comparison)
 {
-	for (size_t i = 0; i < comparing->count; i++)
-		free(comparing->items[i].path);
-	free(comparing->items);
-	*comparing = (struct comparing){ 0 };
+	for (size_t i = 0; i < comparison->count; i++)
+		free(comparison->items[i].path);
+	free(comparison->items);
+	*comparison = (struct comparison){ 0 };
 }

@@ -14,11 +14,11 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "stage/apply/transaction.h"
 #include "stage/layer/attributes.h"
 #include "stage/layer/copy.h"
 #include "stage/layer/layer.h"
 #include "stage/layer/links.h"
-#include "stage/apply/transaction.h"
 
 static int open_path(struct transaction *transaction, uint32_t tree, const char *path)
 {
@@ -183,7 +183,7 @@ static uint32_t outcome_of_set(const struct journal_op *op, int r)
 	return JOURNAL_FAILED;
 }
 
-int transaction_settle(struct transaction *transaction)
+int transaction_finish(struct transaction *transaction)
 {
 	struct journal *journal = &transaction->journal;
 

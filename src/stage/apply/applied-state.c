@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stage/apply/left.h"
+#include "stage/apply/applied-state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "stage/apply/left-entries.h"
+#include "stage/apply/applied-entries.h"
 #include "stage/apply/transaction.h"
 
-void left_free(struct left *left)
+void applied_free(struct applied_state *left)
 {
 	if (!left)
 		return;
@@ -25,7 +25,8 @@ void left_free(struct left *left)
 }
 
 /* Of a directory the ctime must agree too: it changes with every entry that comes or goes. */
-static bool is_same(const struct left *left, uint32_t tree, const struct identity *then, const struct identity *now)
+static bool is_same(const struct applied_state *left, uint32_t tree, const struct identity *then,
+		    const struct identity *now)
 {
 	if (S_ISDIR(now->mode))
 		return then->inode == now->inode && then->mode == now->mode && stamp_equal(then->ctime, now->ctime);
@@ -33,7 +34,7 @@ static bool is_same(const struct left *left, uint32_t tree, const struct identit
 					     (then->links > 1 && known_has(&left->known, tree, now)));
 }
 
-const struct left_entry *left_find(const struct left *left, uint32_t tree, const char *path,
+const struct applied_entry *applied_find(const struct applied_state *left, uint32_t tree, const char *path,
 				   const struct identity *now)
 {
 	uint32_t head = paths_find(&left->index, tree, path, strlen(path));
@@ -45,7 +46,7 @@ const struct left_entry *left_find(const struct left *left, uint32_t tree, const
 }
 
 /* Whether the transaction whose entries begin at `first` has put this very directory there itself. */
-static bool was_made(const struct left *left, size_t first, uint32_t tree, const char *path, uint64_t inode)
+static bool was_made(const struct applied_state *left, size_t first, uint32_t tree, const char *path, uint64_t inode)
 {
 	uint32_t head = paths_find(&left->index, tree, path, strlen(path));
 	uint32_t at = head == PATHS_NONE ? PATHS_NONE : left->heads[head];
@@ -60,16 +61,16 @@ static bool was_made(const struct left *left, size_t first, uint32_t tree, const
  * else somebody may have deleted something in it meanwhile. One that the same transaction has made was empty; what was
  * noted of it then is out of date, since what came into it afterwards moved its ctime.
  */
-static bool was_untouched(const struct left *left, size_t first, uint32_t tree, const char *path,
+static bool was_untouched(const struct applied_state *left, size_t first, uint32_t tree, const char *path,
 			  const struct identity *before)
 {
 	if (before->ctime.seconds >= 0 &&
 	    (uint64_t)before->ctime.seconds * 1000000000ULL + before->ctime.ns < left->start_ns)
 		return true;
-	return left_find(left, tree, path, before) || was_made(left, first, tree, path, before->inode);
+	return applied_find(left, tree, path, before) || was_made(left, first, tree, path, before->inode);
 }
 
-static bool vouches(const struct left *left, size_t first, bool is_undo, const struct journal_op *op)
+static bool vouches(const struct applied_state *left, size_t first, bool is_undo, const struct journal_op *op)
 {
 	if (op->outcome != JOURNAL_APPLIED || op->action == JOURNAL_REMOVE || op->action == JOURNAL_KEEP ||
 	    !op->left.mode || op->flags & JOURNAL_MERGED || (is_undo && op->flags & JOURNAL_SETTLED))
@@ -77,10 +78,10 @@ static bool vouches(const struct left *left, size_t first, bool is_undo, const s
 	return op->action != JOURNAL_SET || was_untouched(left, first, op->tree, op->path, &op->host);
 }
 
-int left_reserve(struct left *left, size_t more)
+int applied_reserve(struct applied_state *left, size_t more)
 {
 	size_t wanted = left->count + more;
-	struct left_entry *entries = realloc(left->entries, (wanted + 1) * sizeof *entries);
+	struct applied_entry *entries = realloc(left->entries, (wanted + 1) * sizeof *entries);
 	uint32_t *heads = realloc(left->heads, (wanted + 1) * sizeof *heads);
 
 	left->entries = entries ? entries : left->entries;
@@ -88,7 +89,7 @@ int left_reserve(struct left *left, size_t more)
 	return entries && heads ? 0 : -ENOMEM;
 }
 
-int left_add(struct left *left, uint32_t tree, const char *path, const struct identity *identity)
+int applied_add(struct applied_state *left, uint32_t tree, const char *path, const struct identity *identity)
 {
 	size_t length = strlen(path);
 	uint32_t head = paths_find(&left->index, tree, path, length);
@@ -101,15 +102,15 @@ int left_add(struct left *left, uint32_t tree, const char *path, const struct id
 	}
 	if (r < 0)
 		return r;
-	left->entries[left->count] = (struct left_entry){ .identity = *identity, .next = left->heads[head] };
+	left->entries[left->count] = (struct applied_entry){ .identity = *identity, .next = left->heads[head] };
 	left->heads[head] = (uint32_t)left->count++;
 	return 0;
 }
 
-static int add_journal(struct left *left, const struct journal *journal)
+static int add_journal(struct applied_state *left, const struct journal *journal)
 {
 	size_t first = left->count;
-	int r = left_reserve(left, journal->op_count + journal->directory_count + STAGE_TREES_MAX);
+	int r = applied_reserve(left, journal->op_count + journal->directory_count + STAGE_TREES_MAX);
 
 	if (r == 0)
 		r = known_put_journal(&left->known, journal);
@@ -118,32 +119,32 @@ static int add_journal(struct left *left, const struct journal *journal)
 		const struct journal_op *op = &journal->ops[i];
 
 		if (vouches(left, first, journal->kind == JOURNAL_UNDO, op))
-			r = left_add(left, op->tree, op->path, &op->left);
+			r = applied_add(left, op->tree, op->path, &op->left);
 	}
 	for (size_t i = 0; i < journal->directory_count && r == 0; i++) {
 		const struct journal_directory *directory = &journal->directories[i];
 
 		if (directory->left.mode &&
 		    was_untouched(left, first, directory->tree, directory->path, &directory->before))
-			r = left_add(left, directory->tree, directory->path, &directory->left);
+			r = applied_add(left, directory->tree, directory->path, &directory->left);
 	}
 	for (uint32_t tree = 0; tree < STAGE_TREES_MAX && r == 0; tree++) {
 		const struct journal_area *area = &journal->areas[tree];
 
 		if (area->left.mode && was_untouched(left, first, tree, "", &area->root))
-			r = left_add(left, tree, "", &area->left);
+			r = applied_add(left, tree, "", &area->left);
 	}
 	return r;
 }
 
-static int add_decision(struct left *left, const struct journal *journal, const struct journal_op *op)
+static int add_decision(struct applied_state *left, const struct journal *journal, const struct journal_op *op)
 {
 	size_t length = strlen(op->path);
 	uint32_t at = paths_find(&left->decided, op->tree, op->path, length);
 	int r = 0;
 
 	if (journal->kind == JOURNAL_UNDO) {
-		struct left_decision *known = at == PATHS_NONE ? NULL : &left->decisions[at];
+		struct applied_decision *known = at == PATHS_NONE ? NULL : &left->decisions[at];
 
 		if (known && known->op && known->number == journal->undoes && known->op->slot == op->slot)
 			known->op = NULL;
@@ -153,13 +154,13 @@ static int add_decision(struct left *left, const struct journal *journal, const 
 		at = (uint32_t)left->decision_count++;
 		r = paths_put(&left->decided, op->tree, op->path, length, at);
 	}
-	left->decisions[at] = (struct left_decision){ .number = journal->number, .op = op };
+	left->decisions[at] = (struct applied_decision){ .number = journal->number, .op = op };
 	return r;
 }
 
-static int add_decisions(struct left *left, const struct journal *journal)
+static int add_decisions(struct applied_state *left, const struct journal *journal)
 {
-	struct left_decision *grown;
+	struct applied_decision *grown;
 	size_t more = 0;
 	int r = 0;
 
@@ -177,7 +178,7 @@ static int add_decisions(struct left *left, const struct journal *journal)
 	return r;
 }
 
-int left_load_journals(struct left *left, int stage_fd)
+int applied_load_journals(struct applied_state *left, int stage_fd)
 {
 	cleanup_free uint32_t *numbers = NULL;
 	struct journal *journals;
@@ -205,10 +206,10 @@ int left_load_journals(struct left *left, int stage_fd)
 	return 0;
 }
 
-int left_load(int stage_fd, uint64_t start_ns, struct left **ret_left)
+int applied_load(int stage_fd, uint64_t start_ns, struct applied_state **ret_left)
 {
-	struct left *left = calloc(1, sizeof *left);
-	int r = left ? left_load_journals(left, stage_fd) : -ENOMEM;
+	struct applied_state *left = calloc(1, sizeof *left);
+	int r = left ? applied_load_journals(left, stage_fd) : -ENOMEM;
 
 	if (r == 0)
 		left->start_ns = start_ns;
@@ -218,21 +219,21 @@ int left_load(int stage_fd, uint64_t start_ns, struct left **ret_left)
 			r = add_decisions(left, &left->journals[i]);
 	}
 	if (r < 0) {
-		left_free(left);
+		applied_free(left);
 		left = NULL;
 	}
 	*ret_left = left;
 	return r;
 }
 
-bool left_is_own(const struct left *left, size_t tree, const char *path, const struct stat *host)
+bool applied_is_own(const struct applied_state *left, size_t tree, const char *path, const struct stat *host)
 {
 	struct identity now;
 
 	if (!left)
 		return false;
 	identity_of_stat(host, &now);
-	return left_find(left, (uint32_t)tree, path, &now) != NULL;
+	return applied_find(left, (uint32_t)tree, path, &now) != NULL;
 }
 
 static bool is_side(const struct identity *decided, const struct stat *now)
@@ -245,7 +246,7 @@ static bool is_side(const struct identity *decided, const struct stat *now)
 	       (!side.mode || S_ISDIR(side.mode) || stamp_equal(decided->ctime, side.ctime));
 }
 
-bool left_is_settled(const struct left *left, size_t tree, const char *path, const struct stat *host,
+bool applied_is_settled(const struct applied_state *left, size_t tree, const char *path, const struct stat *host,
 		     const struct stat *staged)
 {
 	uint32_t at = left ? paths_find(&left->decided, (uint32_t)tree, path, strlen(path)) : PATHS_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/wanting.h"
+#include "prog/atoll-stage/path-filter.h"
 
 #include <limits.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "policy/decide.h"
 #include "policy/glob.h"
 
-static const char *absolute(struct wanting *wanting, size_t tree, const char *path)
+static const char *absolute(struct path_filter *filter, size_t tree, const char *path)
 {
-	const char *root = wanting->opened->record.trees[tree].path;
+	const char *root = filter->opened->record.trees[tree].path;
 
-	buf_reset(&wanting->path);
-	buf_put_text(&wanting->path, str_equal(root, "/") ? "" : root);
+	buf_reset(&filter->path);
+	buf_put_text(&filter->path, str_equal(root, "/") ? "" : root);
 	if (*path || str_equal(root, "/"))
-		buf_put_char(&wanting->path, '/');
-	buf_put_text(&wanting->path, path);
-	return buf_text(&wanting->path);
+		buf_put_char(&filter->path, '/');
+	buf_put_text(&filter->path, path);
+	return buf_text(&filter->path);
 }
 
 /* At or above a staged tree, or in one. */
@@ -61,9 +61,10 @@ static int add_paths(const struct opened *opened, const char *const *words, size
 	return r;
 }
 
-int wanting_init(struct wanting *ret_wanting, const struct opened *opened, char **words, int count, struct err *err)
+int path_filter_init(struct path_filter *ret_wanting, const struct opened *opened, char **words, int count,
+		     struct err *err)
 {
-	*ret_wanting = (struct wanting){ .opened = opened };
+	*ret_wanting = (struct path_filter){ .opened = opened };
 	buf_init(&ret_wanting->path, 2 << 20);
 	return add_paths(opened, (const char *const *)words, (size_t)count, &ret_wanting->paths, err);
 }
@@ -93,10 +94,10 @@ static char *absolute_glob(const struct opened *opened, const char *glob)
 	return buf_error(&out) ? NULL : str_dup(buf_text(&out));
 }
 
-int wanting_exclude(struct wanting *wanting, const struct option_list *globs, struct err *err)
+int path_filter_exclude(struct path_filter *filter, const struct option_list *globs, struct err *err)
 {
-	wanting->globs = calloc(globs->count + 1, sizeof *wanting->globs);
-	if (!wanting->globs)
+	filter->globs = calloc(globs->count + 1, sizeof *filter->globs);
+	if (!filter->globs)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "stage", "out of memory");
 	for (size_t i = 0; i < globs->count; i++) {
 		const char *problem = glob_problem(globs->values[i]);
@@ -104,25 +105,25 @@ int wanting_exclude(struct wanting *wanting, const struct option_list *globs, st
 		if (!problem && !*globs->values[i])
 			problem = "it is empty";
 		if (!problem)
-			wanting->globs[i] = absolute_glob(wanting->opened, globs->values[i]);
-		if (problem || !wanting->globs[i])
+			filter->globs[i] = absolute_glob(filter->opened, globs->values[i]);
+		if (problem || !filter->globs[i])
 			return err_set(err, ERR_USAGE, EINVAL, "apply", "-x %s is no pattern: %s", globs->values[i],
 				       problem ? problem : "it is too long");
 	}
 	return 0;
 }
 
-int wanting_allow(struct wanting *wanting, const struct option_list *paths, struct err *err)
+int path_filter_allow(struct path_filter *filter, const struct option_list *paths, struct err *err)
 {
-	return add_paths(wanting->opened, paths->values, paths->count, &wanting->allowed, err);
+	return add_paths(filter->opened, paths->values, paths->count, &filter->allowed, err);
 }
 
-void wanting_done(struct wanting *wanting)
+void path_filter_done(struct path_filter *filter)
 {
-	strv_free(wanting->paths);
-	strv_free(wanting->allowed);
-	strv_free(wanting->globs);
-	buf_done(&wanting->path);
+	strv_free(filter->paths);
+	strv_free(filter->allowed);
+	strv_free(filter->globs);
+	buf_done(&filter->path);
 }
 
 static bool is_in(char *const *paths, const char *path)
@@ -133,21 +134,21 @@ static bool is_in(char *const *paths, const char *path)
 	return false;
 }
 
-bool wanting_has(struct wanting *wanting, size_t tree, const char *path)
+bool path_filter_has(struct path_filter *filter, size_t tree, const char *path)
 {
-	const char *full = absolute(wanting, tree, path);
+	const char *full = absolute(filter, tree, path);
 
-	if (buf_error(&wanting->path) || (*wanting->paths && !is_in(wanting->paths, full)))
+	if (buf_error(&filter->path) || (*filter->paths && !is_in(filter->paths, full)))
 		return false;
-	for (char *const *glob = wanting->globs; glob && *glob; glob++)
+	for (char *const *glob = filter->globs; glob && *glob; glob++)
 		if (glob_match_below(*glob, full) >= 0)
 			return false;
 	return true;
 }
 
-bool wanting_allows(struct wanting *wanting, size_t tree, const char *path)
+bool path_filter_allows(struct path_filter *filter, size_t tree, const char *path)
 {
-	const char *full = absolute(wanting, tree, path);
+	const char *full = absolute(filter, tree, path);
 
-	return !buf_error(&wanting->path) && is_in(wanting->allowed, full);
+	return !buf_error(&filter->path) && is_in(filter->allowed, full);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/merging.h"
+#include "prog/atoll-stage/merge-texts.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 /* Each that needs a base starts git twice. */
 enum { MERGES_MAX = 1000 };
 
-const char *const merging_texts[MERGING_RESULT_COUNT] = {
+const char *const text_merge_texts[MERGING_RESULT_COUNT] = {
 	[MERGING_NOT_TRIED] = "",
 	[MERGING_DONE] = "",
 	[MERGING_NO_TEXT] = "no text on both sides: --ours or --theirs settles it",
@@ -28,30 +28,30 @@ const char *const merging_texts[MERGING_RESULT_COUNT] = {
 };
 
 struct job {
-	struct merging *merging;
+	struct text_merge *merge;
 	const struct opened *opened;
 	struct apply *apply;
 	bool with_markers, dry_run;
 };
 
-void merging_done(struct merging *merging)
+void text_merge_done(struct text_merge *merge)
 {
-	text_worker_stop(&merging->worker);
-	base_stop(&merging->base);
-	for (size_t i = 0; i < merging->count; i++) {
+	text_worker_stop(&merge->worker);
+	base_stop(&merge->base);
+	for (size_t i = 0; i < merge->count; i++) {
 		/* What was merged is in the project by now. */
-		if (merging->names && merging->names[i])
-			unlinkat(merging->dir_fd, merging->names[i], 0);
-		if (merging->names)
-			free(merging->names[i]);
+		if (merge->names && merge->names[i])
+			unlinkat(merge->dir_fd, merge->names[i], 0);
+		if (merge->names)
+			free(merge->names[i]);
 	}
-	free(merging->names);
-	free(merging->results);
-	close_fd(&merging->dir_fd);
-	*merging = MERGING_NONE;
+	free(merge->names);
+	free(merge->results);
+	close_fd(&merge->dir_fd);
+	*merge = TEXT_MERGE_NONE;
 }
 
-int merging_start(struct merging *ret_merging, const struct opened *opened, struct err *err)
+int text_merge_start(struct text_merge *ret_merge, const struct opened *opened, struct err *err)
 {
 	int tree_fds[STAGE_TREES_MAX], r;
 
@@ -61,12 +61,12 @@ int merging_start(struct merging *ret_merging, const struct opened *opened, stru
 	if (r == 0 && mkdirat(opened->stage_fd, MERGED_DIRECTORY, 0700) < 0)
 		r = -errno;
 	if (r == 0)
-		r = ret_merging->dir_fd = fd_open_at(opened->stage_fd, MERGED_DIRECTORY,
+		r = ret_merge->dir_fd = fd_open_at(opened->stage_fd, MERGED_DIRECTORY,
 						     O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "apply", "a place for merges cannot be made: %s", strerror(-r));
-	r = base_start(tree_fds, opened->record.tree_count, &ret_merging->base, err);
-	return r < 0 ? r : text_worker_start(&ret_merging->worker, err);
+	r = base_start(tree_fds, opened->record.tree_count, &ret_merge->base, err);
+	return r < 0 ? r : text_worker_start(&ret_merge->worker, err);
 }
 
 /*
@@ -79,7 +79,7 @@ static mode_t merged_mode(mode_t host, mode_t staged)
 }
 
 /* Writes a merge to stage/merged/INDEX-NAME. The name, or NULL. */
-static char *store(struct merging *merging, size_t index, const struct stage_stack *stack,
+static char *store(struct text_merge *merge, size_t index, const struct stage_stack *stack,
 		   const struct stage_change *change, const char *bytes, size_t size)
 {
 	cleanup_fd int host_fd = stage_change_open_host(stack, change);
@@ -89,7 +89,7 @@ static char *store(struct merging *merging, size_t index, const struct stage_sta
 
 	if (!name)
 		return NULL;
-	fd = fd_open_at(merging->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = fd_open_at(merge->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (fd < 0 || fd_write_full(fd, bytes, size) < 0 || host_fd < 0 ||
 	    attributes_match(host_fd, fd, attributes_is_user) < 0 ||
 	    fchmod(fd, merged_mode(change->host.st_mode, change->staged.st_mode)) < 0)
@@ -100,10 +100,10 @@ static char *store(struct merging *merging, size_t index, const struct stage_sta
 /* Takes the merge as what shall be applied. */
 static int keep(const struct job *job, size_t index, const struct text *host, const struct buf *merged)
 {
-	struct merging *merging = job->merging;
+	struct text_merge *merge = job->merge;
 	struct apply_item *item = &job->apply->items[index];
 
-	merging->results[index] = MERGING_DONE;
+	merge->results[index] = MERGING_DONE;
 	/* The host has all of it already. */
 	if (merged->size == host->size && memcmp(merged->bytes, host->bytes, host->size) == 0) {
 		item->verdict = APPLY_KEPT;
@@ -111,9 +111,9 @@ static int keep(const struct job *job, size_t index, const struct text *host, co
 	}
 	item->merged = "";
 	if (!job->dry_run) {
-		merging->names[index] = store(merging, index, &job->opened->stacks[item->change->tree],
+		merge->names[index] = store(merge, index, &job->opened->stacks[item->change->tree],
 						      item->change, (const char *)merged->bytes, merged->size);
-		item->merged = merging->names[index];
+		item->merged = merge->names[index];
 		if (!item->merged)
 			return -EIO;
 	}
@@ -151,7 +151,7 @@ static int load(const struct job *job, const struct stage_change *change, struct
 	if (!change->staged_exists || !change->host_exists || !S_ISREG(change->staged.st_mode) ||
 	    !S_ISREG(change->host.st_mode) || three->host.kind != TEXT_LINES || three->session.kind != TEXT_LINES)
 		return MERGING_NO_TEXT;
-	r = base_load(&job->merging->base, path, job->opened->start_ns, TEXT_SIZE_MAX, &three->base,
+	r = base_load(&job->merge->base, path, job->opened->start_ns, TEXT_SIZE_MAX, &three->base,
 		      &three->base_size);
 	if (r == -ENOENT || r == -EFBIG)
 		return MERGING_NO_BASE;
@@ -167,18 +167,18 @@ static int merge_texts(const struct job *job, size_t index, const struct three *
 	int r;
 
 	buf_init(&out, TEXT_RESULT_MAX + 1);
-	r = text_worker_merge(&job->merging->worker, &base, &host, &session, &out);
+	r = text_worker_merge(&job->merge->worker, &base, &host, &session, &out);
 	if (r == -EPIPE)
 		return r;
 	if (r < 0) {
-		job->merging->results[index] = MERGING_FAILED;
+		job->merge->results[index] = MERGING_FAILED;
 		return 0;
 	}
 	/* From nothing: one of them is empty, and nobody knows whether it was emptied. */
 	if (r == TEXT_MERGE_CLEAN && !three->base)
 		return 0;
 	if (r == TEXT_MERGE_MARKED && !job->with_markers) {
-		job->merging->results[index] = MERGING_CONTRADICTS;
+		job->merge->results[index] = MERGING_CONTRADICTS;
 		return 0;
 	}
 	job->apply->items[index].has_markers = r == TEXT_MERGE_MARKED;
@@ -191,7 +191,7 @@ static int merge_item(const struct job *job, size_t index)
 	int r = load(job, job->apply->items[index].change, &three);
 
 	if (r >= 0) {
-		job->merging->results[index] = (enum merging_result)r;
+		job->merge->results[index] = (enum text_merge_result)r;
 		/* Without a base all that differs stands between markers. */
 		r = r == MERGING_DONE || (r == MERGING_NO_BASE && job->with_markers) ?
 			merge_texts(job, index, &three) : 0;
@@ -200,19 +200,19 @@ static int merge_item(const struct job *job, size_t index)
 	return r;
 }
 
-int merging_run(struct merging *merging, const struct opened *opened, struct apply *apply, bool with_markers,
+int text_merge_run(struct text_merge *merge, const struct opened *opened, struct apply *apply, bool with_markers,
 		bool dry_run, struct err *err)
 {
-	const struct job job = { merging, opened, apply, with_markers, dry_run };
+	const struct job job = { merge, opened, apply, with_markers, dry_run };
 	size_t merges = 0;
 	int r = 0;
 
-	merging->count = apply->count;
-	merging->results = calloc(apply->count + 1, sizeof *merging->results);
-	merging->names = calloc(apply->count + 1, sizeof *merging->names);
-	if (!merging->results || !merging->names)
+	merge->count = apply->count;
+	merge->results = calloc(apply->count + 1, sizeof *merge->results);
+	merge->names = calloc(apply->count + 1, sizeof *merge->names);
+	if (!merge->results || !merge->names)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
-	apply->merged_fd = merging->dir_fd;
+	apply->merged_fd = merge->dir_fd;
 	for (size_t i = 0; i < apply->count && r == 0; i++)
 		/* Beyond the bound they stay conflicts, which is what they are without --merge. */
 		if (apply->items[i].verdict == APPLY_CONFLICT && merges++ < MERGES_MAX)

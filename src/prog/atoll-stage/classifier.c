@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/judging.h"
+#include "prog/atoll-stage/classifier.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,89 +12,89 @@
 #include "prog/atoll-stage/git-index.h"
 #include "prog/atoll-stage/package.h"
 
-int judging_init(struct judging *ret_judging, const struct opened *opened, struct err *err)
+int classifier_init(struct classifier *ret_judging, const struct opened *opened, struct err *err)
 {
-	struct judging judging = { .opened = opened };
-	int r = flagging_init(&judging.flagging, snapshot_policy(opened->snapshot));
+	struct classifier classifier = { .opened = opened };
+	int r = flagging_init(&classifier.flagging, snapshot_policy(opened->snapshot));
 
-	judging.flagging.is_same_package = package_is_same;
-	judging.flagging.is_ordinary_index = git_index_change_is_ordinary;
+	classifier.flagging.is_same_package = package_is_same;
+	classifier.flagging.is_ordinary_index = git_index_change_is_ordinary;
 	if (r == 0)
-		r = left_load(opened->stage_fd, opened->start_ns, &judging.left);
+		r = applied_load(opened->stage_fd, opened->start_ns, &classifier.left);
 	if (r < 0) {
-		judging_done(&judging);
+		classifier_done(&classifier);
 		return err_set(err, ERR_STATE, -r, "stage", "what was applied before cannot be read: %s",
 			       strerror(-r));
 	}
-	*ret_judging = judging;
+	*ret_judging = classifier;
 	return 0;
 }
 
-void judging_done(struct judging *judging)
+void classifier_done(struct classifier *classifier)
 {
-	flagging_done(&judging->flagging);
-	left_free(judging->left);
-	judging->left = NULL;
+	flagging_done(&classifier->flagging);
+	applied_free(classifier->left);
+	classifier->left = NULL;
 }
 
 static bool is_flagged(void *context, const struct stage_change *change)
 {
-	struct judging *judging = context;
+	struct classifier *classifier = context;
 
-	return flagging_has(&judging->flagging, change);
+	return flagging_has(&classifier->flagging, change);
 }
 
 /* What the box masked lies in the mask layer; a rule that it found nothing to hide for holds for apply all the same. */
 static bool is_masked(void *context, const char *path)
 {
-	struct judging *judging = context;
-	const char *full = flagging_path(&judging->flagging, path);
-	const struct policy *policy = snapshot_policy(judging->opened->snapshot);
+	struct classifier *classifier = context;
+	const char *full = flagging_path(&classifier->flagging, path);
+	const struct policy *policy = snapshot_policy(classifier->opened->snapshot);
 
 	return full && strlen(full) < PATH_MAX && policy_classify(policy, full, &(size_t){ 0 }) == FILE_MASK;
 }
 
 static bool is_own(void *context, const char *path, const struct stat *host)
 {
-	const struct judging *judging = context;
+	const struct classifier *classifier = context;
 
-	return left_is_own(judging->left, judging->tree, path, host);
+	return applied_is_own(classifier->left, classifier->tree, path, host);
 }
 
 static bool is_seen(void *context, const struct stage_entry *entry)
 {
-	const struct judging *judging = context;
+	const struct classifier *classifier = context;
 
-	return seen_has(judging->opened->seen, judging->tree, entry);
+	return seen_has(classifier->opened->seen, classifier->tree, entry);
 }
 
 static bool was_seen(void *context, const char *path)
 {
-	const struct judging *judging = context;
+	const struct classifier *classifier = context;
 
-	return seen_had(judging->opened->seen, judging->tree, path);
+	return seen_had(classifier->opened->seen, classifier->tree, path);
 }
 
 static bool is_restored(void *context, const char *path, const struct stat *host)
 {
-	const struct judging *judging = context;
+	const struct classifier *classifier = context;
 
-	return left_is_own(judging->opened->restored, judging->tree, path, host);
+	return applied_is_own(classifier->opened->restored, classifier->tree, path, host);
 }
 
 static bool is_settled(void *context, const char *path, const struct stat *host, const struct stat *staged)
 {
-	const struct judging *judging = context;
+	const struct classifier *classifier = context;
 
-	return left_is_settled(judging->left, judging->tree, path, host, staged);
+	return applied_is_settled(classifier->left, classifier->tree, path, host, staged);
 }
 
-int judging_begin(struct judging *judging, size_t tree, struct stage_change_options *ret_options)
+int classifier_begin(struct classifier *classifier, size_t tree, struct stage_change_options *ret_options)
 {
-	judging->tree = tree;
+	classifier->tree = tree;
 	*ret_options = (struct stage_change_options){
 		.tree = tree,
-		.start_ns = judging->opened->start_ns,
+		.start_ns = classifier->opened->start_ns,
 		.owner = geteuid() != 0 ? geteuid() : (uid_t)-1,
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
@@ -103,10 +103,10 @@ int judging_begin(struct judging *judging, size_t tree, struct stage_change_opti
 		.is_seen = is_seen,
 		.was_seen = was_seen,
 		.is_settled = is_settled,
-		.context = judging,
+		.context = classifier,
 	};
-	return flagging_begin(&judging->flagging, judging->opened->record.trees[tree].path,
-			      &judging->opened->stacks[tree]);
+	return flagging_begin(&classifier->flagging, classifier->opened->record.trees[tree].path,
+			      &classifier->opened->stacks[tree]);
 }
 
 static bool has_change(const struct opened *opened, const struct stage_changes *changes, const char *path)
@@ -128,7 +128,7 @@ static bool has_change(const struct opened *opened, const struct stage_changes *
 	return false;
 }
 
-int judging_know_paths(const struct opened *opened, const struct stage_changes *changes, char *const *paths,
+int classifier_check_paths(const struct opened *opened, const struct stage_changes *changes, char *const *paths,
 		       struct err *err)
 {
 	struct stat st;

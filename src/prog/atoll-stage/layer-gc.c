@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/tidy.h"
+#include "prog/atoll-stage/layer-gc.h"
 
 #include <fcntl.h>
 
@@ -10,7 +10,7 @@
 #include "session/record.h"
 #include "stage/snapshot/gc.h"
 
-int tidy_confine(int sessions_fd, const struct stage_record *record, struct err *err)
+int layer_gc_confine(int sessions_fd, const struct stage_record *record, struct err *err)
 {
 	struct confine_place places[STAGE_TREES_MAX + 1] = {
 		{ sessions_fd, landlock_rights(landlock_abi()) & ~(uint64_t)LANDLOCK_EXECUTE },
@@ -38,24 +38,24 @@ int tidy_confine(int sessions_fd, const struct stage_record *record, struct err 
 	return r;
 }
 
-int tidy_layers(const struct stage_hold *hold, struct err *err)
+int layer_gc_layers(const struct stage_lock *lock, struct err *err)
 {
 	cleanup_stage_references struct stage_references references = { 0 };
 	uint64_t layers = 0;
-	int r = stage_references_load(hold->sessions_fd, &references, err);
+	int r = stage_references_load(lock->sessions_fd, &references, err);
 
 	if (r < 0)
 		return r;
-	r = stage_gc_layers(hold->sessions_fd, hold->session, &references, false, &layers, NULL);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "layers of session %s cannot be removed: %s", hold->session,
+	r = stage_gc_layers(lock->sessions_fd, lock->session, &references, false, &layers, NULL);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "layers of session %s cannot be removed: %s", lock->session,
 			       err_errno_name(-r))
 		     : 0;
 }
 
-int tidy_mark(const struct stage_hold *hold, bool is_staged, struct err *err)
+int layer_gc_mark(const struct stage_lock *lock, bool is_staged, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
-	cleanup_fd int dir_fd = fd_open_at(hold->sessions_fd, hold->session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	cleanup_fd int dir_fd = fd_open_at(lock->sessions_fd, lock->session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	int r = dir_fd < 0 ? dir_fd : session_load(dir_fd, &record);
 
 	/* A record that nobody can read says nothing. */
@@ -66,6 +66,6 @@ int tidy_mark(const struct stage_hold *hold, bool is_staged, struct err *err)
 		r = session_store(dir_fd, &record);
 	}
 	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "the record of session %s cannot be written: %s",
-			       hold->session, err_errno_name(-r))
+			       lock->session, err_errno_name(-r))
 		     : 0;
 }

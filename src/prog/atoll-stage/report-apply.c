@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/tell-apply.h"
+#include "prog/atoll-stage/report-apply.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -79,8 +79,9 @@ static void put_reason(const struct tell_apply *tell, size_t index, struct buf *
 		buf_put_text(out, "changed on the host while it was applied");
 	if (item->verdict == APPLY_CONFLICT && is_git_index(change->path))
 		buf_put_text(out, "; `git reset` there makes it anew from what was applied");
-	if (item->verdict == APPLY_CONFLICT && tell->merging_results && *merging_texts[tell->merging_results[index]])
-		buf_printf(out, "; %s", merging_texts[tell->merging_results[index]]);
+	if (item->verdict == APPLY_CONFLICT && tell->text_merge_results &&
+	    *text_merge_texts[tell->text_merge_results[index]])
+		buf_printf(out, "; %s", text_merge_texts[tell->text_merge_results[index]]);
 }
 
 static void put_left_line(const struct tell_apply *tell, size_t index, struct buf *out)

@@ -6,16 +6,16 @@
  * exit status follows from tell_apply_left() and tell_apply_marked().
  */
 
-#include "prog/atoll-stage/merging.h"
+#include "prog/atoll-stage/conflict-choice.h"
+#include "prog/atoll-stage/merge-texts.h"
 #include "prog/atoll-stage/outcome.h"
-#include "prog/atoll-stage/settling.h"
 #include "stage/apply/apply.h"
 
 struct tell_apply {
 	const struct opened *opened;     /* borrowed */
 	const struct apply *apply;       /* borrowed */
 	enum settlement settlement;
-	const enum merging_result *merging_results; /* borrowed; of each item; NULL: nothing was to be merged */
+	const enum text_merge_result *text_merge_results; /* borrowed; of each item; NULL: nothing was to be merged */
 	bool dry_run, quiet;
 	size_t recovered;                /* transactions of before that were finished or taken back */
 };

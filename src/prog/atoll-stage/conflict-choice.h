@@ -3,11 +3,11 @@
 
 /*
  * Which side a person takes in a conflict. `ours` is the host's, since it is the host that somebody applies to, and
- * `theirs` is the session's. Merges are merging.h's.
+ * `theirs` is the session's. Merges are merge-texts.h's.
  */
 
 #include "base/err.h"
-#include "prog/atoll-stage/wanting.h"
+#include "prog/atoll-stage/path-filter.h"
 #include "stage/apply/apply.h"
 
 enum settlement {
@@ -29,4 +29,4 @@ int settlement_choose(bool ours, bool theirs, bool merge, bool markers, enum set
  * Takes the side, in each conflict that is wanted. One that was settled before is opened again only where its path was
  * named. Merges: makes those that were settled conflicts again.
  */
-void settling_run(struct apply *apply, struct wanting *wanting, enum settlement settlement);
+void settling_run(struct apply *apply, struct path_filter *filter, enum settlement settlement);

@@ -67,7 +67,7 @@ static int open_up(int path_fd, uint32_t *ret_mode)
 
 /*
  * A directory that its owner made read-only refuses a new entry, and itself a new parent. All ends of the rename are
- * opened up in turn; a crash meanwhile leaves bits that transaction_settle() of the recovery takes off again.
+ * opened up in turn; a crash meanwhile leaves bits that transaction_finish() of the recovery takes off again.
  */
 static int rename_opened(const struct spot *spot, int from_fd, const char *from, int to_fd, const char *to,
 			 unsigned flags)
@@ -169,7 +169,7 @@ static int put_back(const struct spot *spot, const struct journal_op *op)
 
 /*
  * A rename to another directory writes the `..` of the directory that is renamed, which xfs counts as a change of it.
- * Where entries follow, transaction_settle() sets the time once more.
+ * Where entries follow, transaction_finish() sets the time once more.
  */
 static void restore_mtime(const struct spot *spot, const struct journal_op *op)
 {
@@ -263,7 +263,7 @@ static int note_links(struct transaction *transaction, const struct spot *spot, 
 	return known_put(&transaction->known, op->tree, &taken);
 }
 
-int transaction_carry(struct transaction *transaction, struct journal_op *op)
+int transaction_run_op(struct transaction *transaction, struct journal_op *op)
 {
 	struct spot spot = { .area_fd = transaction_area_of(transaction, op) };
 	int r;

@@ -11,13 +11,13 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "prog/atoll-stage/base.h"
+#include "prog/atoll-stage/merge-base.h"
 #include "prog/atoll-stage/opened.h"
 #include "stage/apply/apply.h"
 #include "text/worker.h"
 
 /* Why a conflict stays one. */
-enum merging_result {
+enum text_merge_result {
 	MERGING_NOT_TRIED,
 	MERGING_DONE,
 	MERGING_NO_TEXT,        /* not a regular file of lines on both sides, or too large */
@@ -27,27 +27,27 @@ enum merging_result {
 	MERGING_RESULT_COUNT,
 };
 
-extern const char *const merging_texts[MERGING_RESULT_COUNT];
+extern const char *const text_merge_texts[MERGING_RESULT_COUNT];
 
-struct merging {
+struct text_merge {
 	struct text_worker worker;
 	struct base base;
 	int dir_fd;                   /* owned: stage/merged */
-	enum merging_result *results; /* owned; of each item */
+	enum text_merge_result *results; /* owned; of each item */
 	char **names;                 /* owned; for each item the name of its merge in stage/merged, or NULL */
 	size_t count;
 };
 
-#define MERGING_NONE ((struct merging){ .worker = TEXT_WORKER_NONE, .base = BASE_NONE, .dir_fd = FD_NONE })
+#define TEXT_MERGE_NONE ((struct text_merge){ .worker = TEXT_WORKER_NONE, .base = BASE_NONE, .dir_fd = FD_NONE })
 
 /* Starts its processes, and makes stage/merged empty. Before confining. */
-int merging_start(struct merging *ret_merging, const struct opened *opened, struct err *err) MUST_USE;
-void merging_done(struct merging *merging);
-#define cleanup_merging __attribute__((cleanup(merging_done)))
+int text_merge_start(struct text_merge *ret_merge, const struct opened *opened, struct err *err) MUST_USE;
+void text_merge_done(struct text_merge *merge);
+#define cleanup_text_merge __attribute__((cleanup(text_merge_done)))
 
 /*
  * Merges the items that are conflicts of two texts. One that merges becomes APPLY_TAKEN with the merge as its content,
  * APPLY_KEPT where the host has it already; of another, results[] says why it stays.
  */
-int merging_run(struct merging *merging, const struct opened *opened, struct apply *apply, bool with_markers,
+int text_merge_run(struct text_merge *merge, const struct opened *opened, struct apply *apply, bool with_markers,
 		bool dry_run, struct err *err) MUST_USE;

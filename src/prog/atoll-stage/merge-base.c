@@ -6,7 +6,7 @@
  * of which are off. What is left is walled in: no file can be written, nothing beyond the trees and the system read.
  */
 
-#include "prog/atoll-stage/base.h"
+#include "prog/atoll-stage/merge-base.h"
 
 #include <fcntl.h>
 #include <signal.h>

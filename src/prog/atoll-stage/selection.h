@@ -6,17 +6,17 @@
  * It walks and judges, and writes nothing; apply_complete() of the library goes on from there.
  */
 
-#include "prog/atoll-stage/judging.h"
-#include "prog/atoll-stage/wanting.h"
+#include "prog/atoll-stage/classifier.h"
+#include "prog/atoll-stage/path-filter.h"
 #include "stage/apply/apply.h"
 
-struct choosing {
+struct selection {
 	const struct opened *opened;     /* borrowed */
 	struct stage_changes changes;    /* owned */
 	struct apply_item *items;        /* owned; one for each change */
 };
 
 /* Walks all trees and judges: nothing is written. The program is confined by now. */
-int choosing_load(struct choosing *ret_choosing, const struct opened *opened, struct wanting *wanting,
+int selection_load(struct selection *ret_selection, const struct opened *opened, struct path_filter *filter,
 		  struct err *err) MUST_USE;
-void choosing_done(struct choosing *choosing);
+void selection_done(struct selection *selection);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/settling.h"
+#include "prog/atoll-stage/conflict-choice.h"
 
 #include <errno.h>
 
@@ -23,7 +23,7 @@ int settlement_choose(bool ours, bool theirs, bool merge, bool markers, enum set
 	return 0;
 }
 
-void settling_run(struct apply *apply, struct wanting *wanting, enum settlement settlement)
+void settling_run(struct apply *apply, struct path_filter *filter, enum settlement settlement)
 {
 	static const enum apply_verdict verdicts[SETTLEMENT_COUNT] = {
 		[SETTLE_OURS] = APPLY_KEPT, [SETTLE_THEIRS] = APPLY_TAKEN, [SETTLE_MERGE] = APPLY_CONFLICT,
@@ -33,14 +33,14 @@ void settling_run(struct apply *apply, struct wanting *wanting, enum settlement 
 	for (size_t i = 0; i < apply->count && settlement != SETTLE_NOT; i++) {
 		struct apply_item *item = &apply->items[i];
 		const struct stage_change *change = item->change;
-		bool is_named = *wanting->paths != NULL;
+		bool is_named = *filter->paths != NULL;
 
 		if (change->state != STAGE_CONFLICT || (change->is_settled && !is_named) ||
-		    !wanting_has(wanting, change->tree, change->path))
+		    !path_filter_has(filter, change->tree, change->path))
 			continue;
 		/* To leave the host's as it is needs no leave. */
 		if (settlement != SETTLE_OURS && change->is_flagged &&
-		    !wanting_allows(wanting, change->tree, change->path))
+		    !path_filter_allows(filter, change->tree, change->path))
 			continue;
 		item->verdict = verdicts[settlement];
 	}

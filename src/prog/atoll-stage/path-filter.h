@@ -13,7 +13,7 @@
 #include "base/options.h"
 #include "prog/atoll-stage/opened.h"
 
-struct wanting {
+struct path_filter {
 	const struct opened *opened;       /* borrowed */
 	char **paths;                      /* owned; NULL-terminated */
 	char **allowed;                    /* owned; NULL-terminated */
@@ -22,14 +22,14 @@ struct wanting {
 };
 
 /* -EINVAL, -ENOENT with *err: a word that is no path of a staged tree, or no glob. */
-int wanting_init(struct wanting *ret_wanting, const struct opened *opened, char **words, int count,
+int path_filter_init(struct path_filter *ret_wanting, const struct opened *opened, char **words, int count,
 		 struct err *err) MUST_USE;
-int wanting_exclude(struct wanting *wanting, const struct option_list *globs, struct err *err) MUST_USE;
-int wanting_allow(struct wanting *wanting, const struct option_list *paths, struct err *err) MUST_USE;
-void wanting_done(struct wanting *wanting);
+int path_filter_exclude(struct path_filter *filter, const struct option_list *globs, struct err *err) MUST_USE;
+int path_filter_allow(struct path_filter *filter, const struct option_list *paths, struct err *err) MUST_USE;
+void path_filter_done(struct path_filter *filter);
 
 /* Whether a path of a tree was asked for: named (or nothing was named), and not excluded. */
-bool wanting_has(struct wanting *wanting, size_t tree, const char *path);
+bool path_filter_has(struct path_filter *filter, size_t tree, const char *path);
 
 /* Whether a flagged path was allowed, itself or with a directory above it. */
-bool wanting_allows(struct wanting *wanting, size_t tree, const char *path);
+bool path_filter_allows(struct path_filter *filter, size_t tree, const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/deed.h"
+#include "prog/atoll-stage/audit-step.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -10,25 +10,26 @@
 /* Contents beyond these are not hashed: hashing must not cost more than applying. */
 enum { HASHED_FILE_MAX = 4 << 20, HASHED_TOTAL_MAX = 64 << 20, PATH_BYTES_MAX = 2 << 20, LINE_SIZE = 160 };
 
-int deed_open(struct deed *deed, int sessions_fd, const char *session, enum audit_type type, struct err *err)
+int audit_step_open(struct audit_step *step, int sessions_fd, const char *session, enum audit_type type,
+		    struct err *err)
 {
-	deed->entry.type = type;
-	deed->entry.subject = session;
-	return review_log_open(&deed->log, sessions_fd, session, err);
+	step->entry.type = type;
+	step->entry.subject = session;
+	return review_log_open(&step->log, sessions_fd, session, err);
 }
 
-void deed_done(struct deed *deed)
+void audit_step_done(struct audit_step *step)
 {
-	review_log_done(&deed->log);
+	review_log_done(&step->log);
 }
 
-void deed_add_words(struct deed *deed, enum review_list_kind kind, const char *const *words)
+void audit_step_add_words(struct audit_step *step, enum review_list_kind kind, const char *const *words)
 {
 	for (; words && *words; words++)
-		review_list_add(&deed->entry, kind, *words);
+		review_list_add(&step->entry, kind, *words);
 }
 
-void deed_add_path(struct deed *deed, enum review_list_kind kind, const struct opened *opened, size_t tree,
+void audit_step_add_path(struct audit_step *step, enum review_list_kind kind, const struct opened *opened, size_t tree,
 		   const char *path)
 {
 	const char *root = opened->record.trees[tree].path;
@@ -39,16 +40,16 @@ void deed_add_path(struct deed *deed, enum review_list_kind kind, const struct o
 	if (*path || str_equal(root, "/"))
 		buf_put_char(&full, '/');
 	buf_put_text(&full, path);
-	review_list_add(&deed->entry, kind, buf_text(&full));
+	review_list_add(&step->entry, kind, buf_text(&full));
 }
 
-int deed_begin(struct deed *deed, struct err *err)
+int audit_step_begin(struct audit_step *step, struct err *err)
 {
 	int r;
 
-	deed->entry.phase = REVIEW_BEGUN;
-	r = review_log_put(&deed->log, &deed->entry, err);
-	deed->is_begun = r == 0;
+	step->entry.phase = REVIEW_BEGUN;
+	r = review_log_put(&step->log, &step->entry, err);
+	step->is_begun = r == 0;
 	return r;
 }
 
@@ -102,8 +103,8 @@ static void count_op(struct review_entry *entry, const struct journal_op *op)
 
 static int announce(void *context, const struct transaction *transaction, struct err *err)
 {
-	struct deed *deed = context;
-	struct review_entry *entry = &deed->entry;
+	struct audit_step *step = context;
+	struct review_entry *entry = &step->entry;
 	const struct journal *journal = &transaction->journal;
 
 	entry->list_hash = (struct hash){ 0 };
@@ -114,35 +115,35 @@ static int announce(void *context, const struct transaction *transaction, struct
 	entry->has_list_hash = true;
 	entry->counts[REVIEW_APPLY] = journal->kind == JOURNAL_UNDO ? journal->undoes : journal->number;
 	entry->counts[REVIEW_UNDO] = journal->kind == JOURNAL_UNDO ? journal->number : 0;
-	return deed_begin(deed, err);
+	return audit_step_begin(step, err);
 }
 
-void deed_attach(struct deed *deed, struct transaction_place *place)
+void audit_step_attach(struct audit_step *step, struct transaction_place *place)
 {
 	place->announce = announce;
-	place->announce_context = deed;
+	place->announce_context = step;
 }
 
-int deed_recovered(struct deed *deed, const struct transaction_recovered *recovered, struct err *err)
+int audit_step_recovered(struct audit_step *step, const struct transaction_recovered *recovered, struct err *err)
 {
 	struct review_entry entry = {
-		.type = deed->entry.type, .subject = deed->entry.subject, .phase = REVIEW_RECOVERED,
+		.type = step->entry.type, .subject = step->entry.subject, .phase = REVIEW_RECOVERED,
 		.counts = { [REVIEW_FINISHED] = recovered->finished, [REVIEW_TAKEN_BACK] = recovered->taken_back },
 	};
 
-	return recovered->finished + recovered->taken_back ? review_log_put(&deed->log, &entry, err) : 0;
+	return recovered->finished + recovered->taken_back ? review_log_put(&step->log, &entry, err) : 0;
 }
 
-int deed_end(struct deed *deed, int r, struct err *err)
+int audit_step_end(struct audit_step *step, int r, struct err *err)
 {
 	struct err late = { 0 };
 	int told;
 
-	if (!deed->is_begun)
+	if (!step->is_begun)
 		return r;
-	deed->is_begun = false;
-	deed->entry.phase = r < 0 ? REVIEW_FAILED : REVIEW_DONE;
-	told = review_log_put(&deed->log, &deed->entry, &late);
+	step->is_begun = false;
+	step->entry.phase = r < 0 ? REVIEW_FAILED : REVIEW_DONE;
+	told = review_log_put(&step->log, &step->entry, &late);
 	if (r < 0 || told == 0)
 		return r;
 	*err = late;
