@@ -80,7 +80,9 @@ static void show_frozen(struct box *box, bool is_frozen)
 
 static int release_waiting(void *context)
 {
-	return exec_gate_release(context);
+	const struct box *box = context;
+
+	return exec_gate_release(box->exec_gate);
 }
 
 static void freeze_begun(void *context)
@@ -292,8 +294,7 @@ static void leave(struct box *box)
 	desk_close(box);
 	jail_free(box->jail);
 	box->jail = NULL;
-	exec_trial_done(box);
-	verify_gate_close(box);
+	exec_gate_close(box->exec_gate);
 	are_groups_gone = limit_group_free(box->run.limits);
 	box->run.limits = NULL;
 	/* Else it is the guardian's, behind the groups. */
@@ -327,8 +328,8 @@ void box_release(void)
 	alerts_done(&box->alerts);
 	monitor_free(&box->monitor);
 	change_done(&box->gate.change);
-	exec_gate_done(box);
-	verify_gate_free(box);
+	exec_gate_free(box->exec_gate);
+	box->exec_gate = NULL;
 	queue_done(&box->queue);
 	notifier_free(&box->notifier);
 	reviewer_free(&box->reviewer);

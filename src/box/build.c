@@ -459,6 +459,8 @@ static int build_meanwhile(void *context, struct err *err)
 	const struct building *building = context;
 	struct box *box = building->box;
 	uint64_t start_ns = clock_monotonic_ns();
+	const struct exec_gate_input in = { &box->run, &box->queue, &box->reviewer, &box->processes, &box->store,
+					    &box->staging };
 	const uint32_t *taken;
 	size_t taken_count;
 	int r = store_begin(&box->store, box->run.request, box->run.policy, err);
@@ -469,7 +471,7 @@ static int build_meanwhile(void *context, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
 	taken = plan_refused(building->plan, &taken_count);
-	r = exec_gate_prepare(box, taken, taken_count);
+	r = exec_gate_prepare(&box->exec_gate, &in, taken, taken_count);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "exec", "cannot look up the programs of the rules: %s",
 			       err_errno_name(-r));
@@ -477,7 +479,7 @@ static int build_meanwhile(void *context, struct err *err)
 	snapshot_hash(box->run.policy->snapshot, &box->run.policy_hash);
 	jail_filter_hash(report_seccomp_profile(box), &box->filter_hash);
 	/* The first exec would wait for it. */
-	if (r == 0 && verify_gate_prepare(box) < 0)
+	if (r == 0 && exec_gate_prepare_verifier(box->exec_gate) < 0)
 		r = err_set(err, ERR_INTERNAL, ENOMEM, "verify", "there is no memory for what judges commands");
 	box->store_ns += clock_monotonic_ns() - start_ns;
 	return r;

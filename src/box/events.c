@@ -257,6 +257,34 @@ void events_watch_end(struct box *box)
 
 /* ---- what the supervisor tells, handed to its gate ---- */
 
+static int on_exec(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
+{
+	struct box *box = context;
+
+	return exec_gate_judge(box->exec_gate, exec, ret_answer);
+}
+
+static int on_image(void *context, uint64_t token, pid_t pid)
+{
+	struct box *box = context;
+
+	return exec_gate_image(box->exec_gate, token, pid);
+}
+
+static void on_over(void *context, uint64_t token)
+{
+	struct box *box = context;
+
+	exec_gate_over(box->exec_gate, token);
+}
+
+static int on_unheld(void *context, uint64_t token, pid_t pid, int errnum)
+{
+	struct box *box = context;
+
+	return exec_gate_unheld(box->exec_gate, token, pid, errnum);
+}
+
 static int on_gate(void *context, const struct watch_network *event)
 {
 	struct box *box = context;
@@ -281,10 +309,10 @@ static int on_gated(void *context, pid_t pid, const struct sockaddr *source, con
 int events_watch_new(struct box *box, int listener_fd)
 {
 	struct watch_handlers handlers = {
-		.on_exec = exec_gate_judge,
-		.on_image = exec_gate_image,
-		.on_over = exec_gate_over,
-		.on_unheld = exec_gate_unheld,
+		.on_exec = on_exec,
+		.on_image = on_image,
+		.on_over = on_over,
+		.on_unheld = on_unheld,
 		.on_refusal = on_refusal,
 		.on_network = on_network,
 		.on_gate = on_gate,

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "approve/queue.h"
+#include "approve/reviewer.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "box/exec-case.h"
 #include "box/exec-file.h"
@@ -15,12 +17,12 @@
 #include "box/exec-trial.h"
 #include "box/exec-words.h"
 #include "box/programs.h"
-#include "box/state.h"
 #include "box/verify-gate.h"
 #include "os/fd.h"
 #include "os/proc.h"
 #include "policy/decide-exec.h"
 #include "supervise/rate.h"
+#include "supervise/run.h"
 
 /*
  * An exec is judged twice. When it is asked for, by what its path leads to and by the arguments as they are in memory:
@@ -34,36 +36,6 @@
  */
 
 enum { FINDINGS_SIZE = 16 << 10 };
-
-/* ---- the gate ---- */
-
-int exec_gate_prepare(struct box *box, const uint32_t *taken, size_t taken_count)
-{
-	const struct policy *policy = box->run.policy->policy;
-	struct exec_gate *gate = calloc(1, sizeof *gate);
-	int r;
-
-	if (!gate)
-		return -ENOMEM;
-	/* To execute a file is to read it. */
-	gate->judges_programs = policy_judges_programs(policy) || policy_gates_reads(policy);
-	gate->judges_arguments = policy_judges_arguments(policy);
-	gate->verifies = policy_verifies(policy);
-	r = gate->judges_programs ? programs_new(&gate->programs, policy, taken, taken_count) : 0;
-	if (r < 0) {
-		free(gate);
-		return r;
-	}
-	box->exec_gate = gate;
-	return 0;
-}
-
-int exec_gate_enter(struct box *box)
-{
-	const struct exec_gate *gate = box->exec_gate;
-
-	return gate->programs ? programs_enter(gate->programs, box->run.policy->policy, box->run.init.pid) : 0;
-}
 
 /* ---- the first judgement ---- */
 
@@ -133,7 +105,7 @@ static int judge_loader(const struct policy *policy, const struct exec_file *pro
 }
 
 /* 0: judged, and *ret_decision is the strictest, ASK where something is wanted; -errno: the exec would fail so. */
-static int judge_chain(struct box *box, struct chain *chain, const struct watch_exec *exec,
+static int judge_chain(struct exec_gate *gate, struct chain *chain, const struct watch_exec *exec,
 		       struct exec_case *exec_case, struct decision *ret_decision)
 {
 	int r;
@@ -141,11 +113,11 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 	ret_decision->verdict = VERDICT_COUNT;
 	while ((r = chain_next(chain, exec)) == 0) {
 		const struct exec_file *file = &chain->files[chain->count - 1];
-		struct decision decision = exec_decide(box, file, &chain->words, false);
+		struct decision decision = exec_decide(gate, file, &chain->words, false);
 
-		r = judge_loader(box->run.policy->policy, file, exec, &decision);
+		r = judge_loader(gate->in.run->policy->policy, file, exec, &decision);
 		if (chain->words.is_cut && (decision.verdict == VERDICT_ASK ||
-					    reviewer_wants(&box->reviewer, decision.verdict)))
+					    reviewer_wants(gate->in.reviewer, decision.verdict)))
 			decision = exec_refuse_cut();
 		if (r == 0 && decision.verdict == VERDICT_ASK)
 			r = exec_case_want(exec_case, file->path, chain->words.list, &decision);
@@ -160,16 +132,14 @@ static int judge_chain(struct box *box, struct chain *chain, const struct watch_
 }
 
 /* What is expected at the second judgement. */
-static int expect(const struct box *box, struct exec_case *exec_case, const struct chain *chain,
+static int expect(const struct exec_gate *gate, struct exec_case *exec_case, const struct chain *chain,
 		  const struct watch_exec *exec)
 {
-	const struct exec_gate *gate = box->exec_gate;
-
 	exec_case->is_known = true;
 	exec_case->st = chain->files[chain->count - 1].st;
 	if (exec_case->verified)
 		exec_hash_argv(chain->words.list, &exec_case->argv_hash);
-	if (reviewer_wants(&box->reviewer, VERDICT_ASK) &&
+	if (reviewer_wants(gate->in.reviewer, VERDICT_ASK) &&
 	    exec_case_set(exec_case, chain->files[0].path, exec->argv) < 0)
 		return -ENOMEM;
 	if (exec_case->want_count || exec_case->path) {
@@ -199,28 +169,28 @@ static struct exec_entry entry_shown(const struct exec_case *at, char **argv)
 	return (struct exec_entry){ at->pid, at->exe, (const char *const *)argv };
 }
 
-static int log_decision(struct box *box, const struct exec_case *at, const struct exec_entry *entry)
+static int log_decision(struct exec_gate *gate, const struct exec_case *at, const struct exec_entry *entry)
 {
 	bool is_allowed = at->decision.verdict != VERDICT_DENY;
 
-	exec_trial_decided(box, at->trial, is_allowed);
-	return is_allowed ? exec_log_start(box, entry, &at->decision) : exec_log_refusal(box, entry, &at->decision);
+	exec_trial_decided(gate->trials, at->trial, is_allowed);
+	return is_allowed ? exec_log_start(gate, entry, &at->decision) : exec_log_refusal(gate, entry, &at->decision);
 }
 
 /* Takes the case. ret_answer NULL: the watch waits for it. */
-static int deliver(struct box *box, struct exec_case *at, struct watch_exec_answer *ret_answer)
+static int deliver(struct exec_gate *gate, struct exec_case *at, struct watch_exec_answer *ret_answer)
 {
 	int errnum = at->errnum ? at->errnum : at->decision.verdict == VERDICT_DENY ? EACCES : 0;
-	bool is_held = !errnum && box->exec_gate->judges_programs;
+	bool is_held = !errnum && gate->judges_programs;
 	struct watch_exec_answer answer = { .errnum = errnum, .is_held = is_held, .token = at->token };
 	uint64_t id = at->id;
 	pid_t pid = at->pid;
 
 	at->stage = EXEC_HELD;
 	if (!is_held)
-		exec_drop_case(box, at);
+		exec_drop_case(gate, at);
 	if (!ret_answer)
-		return watch_answer_exec(box->run.watch, id, pid, &answer);
+		return watch_answer_exec(gate->in.run->watch, id, pid, &answer);
 	*ret_answer = answer;
 	return 0;
 }
@@ -231,7 +201,7 @@ static int deliver(struct box *box, struct exec_case *at, struct watch_exec_answ
  * 0: at->stage is the next one; 1: the case waits in its stage, for find_waiting(); negative: the log failed, or memory
  * is short. exec is NULL from EXEC_REVIEW on.
  */
-typedef int exec_step(struct box *box, struct exec_case *at, const struct watch_exec *exec);
+typedef int exec_step(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec);
 
 static exec_step step_verify, step_dry_run, step_judge, step_review, step_ask;
 
@@ -241,58 +211,59 @@ static exec_step *const steps[EXEC_DECIDED] = {
 };
 
 /* Takes the case as far as it can go now. entry: what is written down of it; ret_answer NULL: the watch waits. */
-static int advance(struct box *box, struct exec_case *at, struct exec_entry entry,
+static int advance(struct exec_gate *gate, struct exec_case *at, struct exec_entry entry,
 		   struct watch_exec_answer *ret_answer)
 {
 	int r = 0;
 
 	at->is_waiting = false;
 	while (r == 0 && at->stage < EXEC_DECIDED)
-		r = steps[at->stage](box, at, entry.exec);
+		r = steps[at->stage](gate, at, entry.exec);
 	at->is_waiting = r == 1;
 	if (ret_answer)
 		ret_answer->is_later = r == 1;
 	if (r)
 		return r < 0 ? r : 0;
 	entry.is_verifier_refusal = at->is_verifier_refusal;
-	r = at->errnum ? 0 : log_decision(box, at, &entry);
-	return r < 0 ? r : deliver(box, at, ret_answer);
+	r = at->errnum ? 0 : log_decision(gate, at, &entry);
+	return r < 0 ? r : deliver(gate, at, ret_answer);
 }
 
 /* The case that waits in this stage under this token. */
-static struct exec_case *find_waiting(const struct box *box, uint64_t token, enum exec_stage stage)
+static struct exec_case *find_waiting(const struct exec_gate *gate, uint64_t token, enum exec_stage stage)
 {
-	struct exec_case *at = exec_case_find(&box->exec_gate->cases, token);
+	struct exec_case *at = exec_case_find(&gate->cases, token);
 
 	return at && at->is_waiting && at->stage == stage ? at : NULL;
 }
 
 /* Drops a case whose caller waits no more. */
-static bool is_abandoned(struct box *box, struct exec_case *at)
+static bool is_abandoned(struct exec_gate *gate, struct exec_case *at)
 {
-	if (watch_is_awaited(box->run.watch, at->id))
+	if (watch_is_awaited(gate->in.run->watch, at->id))
 		return false;
-	exec_drop_case(box, at);
+	exec_drop_case(gate, at);
 	return true;
 }
 
 /* ---- what the command would do ---- */
 
-static int step_verify(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+static int step_verify(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
 	int r = exec_case_keep(at, exec);
 
 	if (r == 0)
-		r = verify_gate_ask(box, exec, at->token, &at->verified->outcome, &at->errnum);
+		r = verify_gate_ask(gate->verify, exec, at->token, &at->verified->outcome, &at->errnum);
 	if (r == 0)
 		at->stage = at->errnum ? EXEC_DECIDED : EXEC_DRY_RUN;
 	return r;
 }
 
-static int step_dry_run(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+static int step_dry_run(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
 	struct verify_outcome *outcome = &at->verified->outcome;
-	int r = outcome->action == VERIFY_DRY_RUN ? exec_trial_ask(box, exec, at->token, outcome, &at->trial) : 0;
+	int r = outcome->action == VERIFY_DRY_RUN ? exec_trial_ask(gate->trials, exec, at->token, outcome, &at->trial)
+		: 0;
 
 	if (r == 0)
 		at->stage = EXEC_JUDGE;
@@ -300,34 +271,36 @@ static int step_dry_run(struct box *box, struct exec_case *at, const struct watc
 }
 
 /* Its outcome is known, and stands in the case. */
-static int resume_at(struct box *box, struct exec_case *at, enum exec_stage next)
+static int resume_at(struct exec_gate *gate, struct exec_case *at, enum exec_stage next)
 {
 	struct watch_exec exec;
 
-	if (is_abandoned(box, at))
+	if (is_abandoned(gate, at))
 		return 0;
 	exec = exec_case_kept(at);
 	at->stage = next;
-	return advance(box, at, entry_of(&exec), NULL);
+	return advance(gate, at, entry_of(&exec), NULL);
 }
 
-int exec_gate_verified(struct box *box, uint64_t token, const struct verify_outcome *outcome)
+static int verified(void *context, uint64_t token, const struct verify_outcome *outcome)
 {
-	struct exec_case *at = find_waiting(box, token, EXEC_VERIFY);
+	struct exec_gate *gate = context;
+	struct exec_case *at = find_waiting(gate, token, EXEC_VERIFY);
 
 	if (!at)
 		return 0;
 	at->verified->outcome = *outcome;
-	return resume_at(box, at, EXEC_DRY_RUN);
+	return resume_at(gate, at, EXEC_DRY_RUN);
 }
 
-int exec_gate_tried(struct box *box, uint64_t token)
+static int tried(void *context, uint64_t token)
 {
-	struct exec_case *at = find_waiting(box, token, EXEC_DRY_RUN);
+	struct exec_gate *gate = context;
+	struct exec_case *at = find_waiting(gate, token, EXEC_DRY_RUN);
 
-	if (!at || !exec_trial_find(box, token, &at->verified->outcome, &at->trial))
+	if (!at || !exec_trial_find(gate->trials, token, &at->verified->outcome, &at->trial))
 		return 0;
-	return resume_at(box, at, EXEC_JUDGE);
+	return resume_at(gate, at, EXEC_JUDGE);
 }
 
 /* What atoll-verify found, as a decision: its texts are the case's. ALLOW: nothing that matters. */
@@ -345,7 +318,7 @@ static struct decision verified_decision(const struct exec_case *at)
 /* ---- the policy ---- */
 
 /* Where no program is judged by what it is, only what was found counts. */
-static int judge_finding(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+static int judge_finding(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
 	char cwd[PATH_MAX];
 	int r;
@@ -356,7 +329,7 @@ static int judge_finding(struct box *box, struct exec_case *at, const struct wat
 	if (at->decision.verdict != VERDICT_ASK)
 		return 0;
 	r = exec_case_want(at, exec->exe, exec->argv, &at->decision);
-	if (r == 0 && reviewer_wants(&box->reviewer, VERDICT_ASK))
+	if (r == 0 && reviewer_wants(gate->in.reviewer, VERDICT_ASK))
 		r = exec_case_set(at, exec->exe, exec->argv);
 	if (r == 0)
 		at->cwd = exec_caller_link(exec->pid, "cwd", cwd) < 0 ? NULL : str_dup(cwd);
@@ -364,21 +337,21 @@ static int judge_finding(struct box *box, struct exec_case *at, const struct wat
 }
 
 /* A path that means something else to us is judged when its program is there. */
-static int judge_program(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+static int judge_program(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
 	struct decision decision, verified = verified_decision(at);
 	struct chain chain;
 	int r;
 
 	chain.count = 0;
-	r = judge_chain(box, &chain, exec, at, &decision);
+	r = judge_chain(gate, &chain, exec, at, &decision);
 	if (r == 0 && verified.verdict < decision.verdict)
 		decision = verified;
 	if (r == 0 && decision.verdict != VERDICT_DENY && verified.verdict == VERDICT_ASK)
 		r = chain.words.is_cut ? -E2BIG
 				       : exec_case_want(at, chain.files[0].path, chain.words.list, &verified);
 	if (r == 0 && decision.verdict != VERDICT_DENY)
-		r = expect(box, at, &chain, exec);
+		r = expect(gate, at, &chain, exec);
 	chain_done(&chain);
 	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ETXTBSY)
 		at->errnum = -r;
@@ -394,9 +367,9 @@ static int judge_program(struct box *box, struct exec_case *at, const struct wat
 	return 0;
 }
 
-static int step_judge(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+static int step_judge(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
-	int r = box->exec_gate->judges_programs ? judge_program(box, at, exec) : judge_finding(box, at, exec);
+	int r = gate->judges_programs ? judge_program(gate, at, exec) : judge_finding(gate, at, exec);
 
 	at->stage = at->errnum ? EXEC_DECIDED : EXEC_REVIEW;
 	return r;
@@ -442,22 +415,22 @@ static void end_review(struct exec_case *at)
 
 static int reviewed(void *context, uint64_t token, const struct reviewer_opinion *opinion)
 {
-	struct box *box = context;
-	struct exec_case *at = find_waiting(box, token, EXEC_REVIEW);
+	struct exec_gate *gate = context;
+	struct exec_case *at = find_waiting(gate, token, EXEC_REVIEW);
 	int r;
 
-	if (!at || is_abandoned(box, at))
+	if (!at || is_abandoned(gate, at))
 		return 0;
 	r = tighten(at, opinion);
 	if (r < 0)
 		return r;
 	end_review(at);
-	return advance(box, at, entry_shown(at, at->argv), NULL);
+	return advance(gate, at, entry_shown(at, at->argv), NULL);
 }
 
-static struct reviewer_waiter review_waiter(struct box *box, const struct exec_case *at)
+static struct reviewer_waiter review_waiter(struct exec_gate *gate, const struct exec_case *at)
 {
-	return (struct reviewer_waiter){ reviewed, box, at->token };
+	return (struct reviewer_waiter){ reviewed, gate, at->token };
 }
 
 /* What atoll-verify found, of which the box keeps the worst. */
@@ -479,9 +452,9 @@ static void put_findings(const struct exec_case *at, struct buf *out)
 }
 
 /* As a step. */
-static int begin_review(struct box *box, struct exec_case *at)
+static int begin_review(struct exec_gate *gate, struct exec_case *at)
 {
-	struct reviewer_waiter waiter = review_waiter(box, at);
+	struct reviewer_waiter waiter = review_waiter(gate, at);
 	struct reviewer_opinion opinion;
 	char program[PATH_MAX], findings[FINDINGS_SIZE];
 	struct buf found;
@@ -495,13 +468,13 @@ static int begin_review(struct box *box, struct exec_case *at)
 	buf_init_fixed(&found, findings, sizeof findings);
 	put_findings(at, &found);
 	request.findings = buf_error(&found) ? "[{\"id\":\"verify.unknown\"}]" : buf_text(&found);
-	r = reviewer_begin(&box->reviewer, &request, &waiter, &opinion);
+	r = reviewer_begin(gate->in.reviewer, &request, &waiter, &opinion);
 	return r ? r : tighten(at, &opinion);
 }
 
-static int step_review(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+static int step_review(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
-	int r = at->path && reviewer_wants(&box->reviewer, at->decision.verdict) ? begin_review(box, at) : 0;
+	int r = at->path && reviewer_wants(gate->in.reviewer, at->decision.verdict) ? begin_review(gate, at) : 0;
 
 	(void)exec;
 	if (r == 0)
@@ -513,44 +486,44 @@ static int step_review(struct box *box, struct exec_case *at, const struct watch
 
 static int answered(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
-	struct box *box = context;
-	struct exec_case *at = find_waiting(box, token, EXEC_ASK);
+	struct exec_gate *gate = context;
+	struct exec_case *at = find_waiting(gate, token, EXEC_ASK);
 
 	if (!at)
 		return 0;
 	at->outcome = *outcome;
 	at->granted_count += outcome->verdict == QUEUE_ALLOWED;
 	at->is_answered = true;
-	return advance(box, at, entry_shown(at, at->wants[0].argv), NULL);
+	return advance(gate, at, entry_shown(at, at->wants[0].argv), NULL);
 }
 
 /* Whether the caller died while a person was asked: then nothing is left of its exec. */
 static bool is_gone(void *context, uint64_t token)
 {
-	struct box *box = context;
-	struct exec_case *at = exec_case_find(&box->exec_gate->cases, token);
-	struct queue_waiter waiter = { .done = answered, .context = box, .token = token };
+	struct exec_gate *gate = context;
+	struct exec_case *at = exec_case_find(&gate->cases, token);
+	struct queue_waiter waiter = { .done = answered, .context = gate, .token = token };
 	struct queue_outcome outcome;
 
-	if (watch_is_awaited(box->run.watch, at->id))
+	if (watch_is_awaited(gate->in.run->watch, at->id))
 		return false;
 	/* A signal that interrupted the call takes nobody's answer away: it is made again. What fails with the log is
 	 * heard by all who use it next. */
-	if (proc_is_over(at->pid) && queue_give_up(&box->queue, &waiter, &outcome) > 0) {
+	if (proc_is_over(at->pid) && queue_give_up(gate->in.queue, &waiter, &outcome) > 0) {
 		struct exec_entry entry = entry_shown(at, at->wants[0].argv);
 
 		at->decision = exec_decision_of(&outcome);
-		(void)!log_decision(box, at, &entry);
+		(void)!log_decision(gate, at, &entry);
 	}
-	exec_drop_case(box, at);
+	exec_drop_case(gate, at);
 	return true;
 }
 
 /* 0: at->outcome is the answer to the next question; 1: answered() will be called. */
-static int ask_next(struct box *box, struct exec_case *at)
+static int ask_next(struct exec_gate *gate, struct exec_case *at)
 {
 	const struct exec_want *want = &at->wants[at->granted_count];
-	struct queue_waiter waiter = { .done = answered, .is_gone = is_gone, .context = box, .token = at->token };
+	struct queue_waiter waiter = { .done = answered, .is_gone = is_gone, .context = gate, .token = at->token };
 	char program[PATH_MAX];
 	struct queue_request request = {
 		.action = { .kind = ACTION_EXEC, .subject = want->path, .argv = (const char *const *)want->argv },
@@ -562,17 +535,17 @@ static int ask_next(struct box *box, struct exec_case *at)
 		},
 	};
 
-	return queue_begin(&box->queue, &request, &waiter, &at->outcome);
+	return queue_begin(gate->in.queue, &request, &waiter, &at->outcome);
 }
 
 /* Until somebody has to be waited for, or all is granted or one thing refused. */
-static int step_ask(struct box *box, struct exec_case *at, const struct watch_exec *exec)
+static int step_ask(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
 	int r = 0;
 
 	(void)exec;
 	while (r == 0 && at->outcome.verdict == QUEUE_ALLOWED && at->granted_count < at->want_count) {
-		r = ask_next(box, at);
+		r = ask_next(gate, at);
 		at->granted_count += r == 0 && at->outcome.verdict == QUEUE_ALLOWED;
 	}
 	if (r)
@@ -585,62 +558,114 @@ static int step_ask(struct box *box, struct exec_case *at, const struct watch_ex
 
 /* ---- the life of the gate ---- */
 
-int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
+int exec_gate_prepare(struct exec_gate **ret_gate, const struct exec_gate_input *in, const uint32_t *taken,
+		      size_t taken_count)
+{
+	const struct policy *policy = in->run->policy->policy;
+	struct exec_gate *gate = calloc(1, sizeof *gate);
+	int r;
+
+	if (!gate)
+		return -ENOMEM;
+	gate->in = *in;
+	/* To execute a file is to read it. */
+	gate->judges_programs = policy_judges_programs(policy) || policy_gates_reads(policy);
+	gate->judges_arguments = policy_judges_arguments(policy);
+	gate->verifies = policy_verifies(policy);
+	r = gate->judges_programs ? programs_new(&gate->programs, policy, taken, taken_count) : 0;
+	if (r < 0) {
+		free(gate);
+		return r;
+	}
+	*ret_gate = gate;
+	return 0;
+}
+
+int exec_gate_prepare_verifier(struct exec_gate *gate)
+{
+	const struct verify_owner of_verifier = { verified, gate };
+	const struct exec_trial_owner of_trials = { tried, gate };
+	int r = verify_gate_prepare(&gate->verify, gate->in.run, &of_verifier);
+
+	if (r < 0 || !gate->verify)
+		return r;
+	gate->trials = exec_trials_new(gate->in.run, gate->in.staging, &of_trials);
+	return gate->trials ? 0 : -ENOMEM;
+}
+
+int exec_gate_enter(struct exec_gate *gate)
+{
+	const struct run *run = gate->in.run;
+
+	return gate->programs ? programs_enter(gate->programs, run->policy->policy, run->init.pid) : 0;
+}
+
+int exec_gate_judge(struct exec_gate *gate, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)
 {
 	static const struct decision unjudged = { VERDICT_ALLOW, { "exec.default", "", 0 }, "", "", NULL };
 	struct exec_entry entry = entry_of(exec);
-	struct box *box = context;
-	struct exec_gate *gate = box->exec_gate;
 	struct exec_case *at;
 	struct decision refused;
-	int r = rate_take(&box->run, RATE_EXEC);
+	int r = rate_take(gate->in.run, RATE_EXEC);
 
 	if (r) {
 		ret_answer->errnum = EAGAIN;
 		return r < 0 ? r : 0;
 	}
-	if (exec_place_refuses(box, exec, &refused)) {
+	if (exec_place_refuses(gate, exec, &refused)) {
 		ret_answer->errnum = EACCES;
-		return exec_log_refusal(box, &entry, &refused);
+		return exec_log_refusal(gate, &entry, &refused);
 	}
 	if (!gate->judges_programs && !gate->verifies)
-		return exec_log_start(box, &entry, &unjudged);
+		return exec_log_start(gate, &entry, &unjudged);
 	at = exec_case_new(&gate->cases, exec, gate->verifies ? EXEC_VERIFY : EXEC_JUDGE);
-	return at ? advance(box, at, entry, ret_answer) : -ENOMEM;
+	return at ? advance(gate, at, entry, ret_answer) : -ENOMEM;
 }
 
-int exec_gate_release(struct box *box)
+int exec_gate_release(struct exec_gate *gate)
 {
 	struct exec_case *next;
 	int r = 0;
 
-	for (struct exec_case *at = box->exec_gate ? box->exec_gate->cases.first : NULL; at && r == 0; at = next) {
-		struct reviewer_waiter waiter = review_waiter(box, at);
+	for (struct exec_case *at = gate ? gate->cases.first : NULL; at && r == 0; at = next) {
+		struct reviewer_waiter waiter = review_waiter(gate, at);
 
 		next = at->next;
 		if (!at->is_waiting)
 			continue;
 		if (at->stage == EXEC_ASK)
-			queue_forget(&box->queue, &(struct queue_waiter){ .done = answered, .context = box, .token =
+			queue_forget(gate->in.queue, &(struct queue_waiter){ .done = answered, .context = gate, .token =
 				at->token });
-		verify_gate_forget(box, at->token);
-		reviewer_forget(&box->reviewer, &waiter);
-		r = watch_restart_exec(box->run.watch, at->id, at->pid);
-		exec_trial_release(box, at->token);
-		exec_drop_case(box, at);
+		verify_gate_forget(gate->verify, at->token);
+		reviewer_forget(gate->in.reviewer, &waiter);
+		r = watch_restart_exec(gate->in.run->watch, at->id, at->pid);
+		exec_trial_release(gate->trials, at->token);
+		exec_drop_case(gate, at);
 	}
 	return r;
 }
 
-void exec_gate_done(struct box *box)
+const struct verify_noted *exec_gate_noted(const struct exec_gate *gate)
 {
-	struct exec_gate *gate = box->exec_gate;
+	return gate ? verify_gate_noted(gate->verify) : NULL;
+}
 
+void exec_gate_close(struct exec_gate *gate)
+{
+	if (!gate)
+		return;
+	exec_trial_done(gate->trials);
+	gate->trials = NULL;
+	verify_gate_close(gate->verify);
+}
+
+void exec_gate_free(struct exec_gate *gate)
+{
 	if (!gate)
 		return;
 	while (gate->cases.first)
 		exec_case_free(&gate->cases, gate->cases.first);
 	programs_free(gate->programs);
+	verify_gate_free(gate->verify);
 	free(gate);
-	box->exec_gate = NULL;
 }

@@ -6,43 +6,67 @@
  * more than what mounts take away, once more when the new program is there. Run by atoll-box.
  */
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-#include "watch/watch.h"
+#include "base/cleanup.h"
 
-struct box;
 struct exec_gate;
+struct processes;
+struct queue;
+struct reviewer;
+struct run;
+struct staging;
+struct store;
+struct verify_noted;
+struct watch_exec;
+struct watch_exec_answer;
+
+/* What the gate works with; all of it is borrowed for its life. */
+struct exec_gate_input {
+	struct run *run;
+	struct queue *queue;         /* of questions */
+	struct reviewer *reviewer;   /* who gives a second opinion */
+	struct processes *processes; /* who is followed until its end */
+	const struct store *store;
+	const struct staging *staging; /* without which nothing can be tried */
+};
 
 /*
  * Before anything starts inside: looks up what need not wait for the sandbox. taken: the programs that the mounts take
- * away (plan_refused()). -ENOMEM or -E2BIG.
+ * away (plan_refused()). *ret_gate is owned by the caller, for exec_gate_free(). -ENOMEM or -E2BIG.
  */
-int exec_gate_prepare(struct box *box, const uint32_t *taken, size_t taken_count) MUST_USE;
+int exec_gate_prepare(struct exec_gate **ret_gate, const struct exec_gate_input *in, const uint32_t *taken,
+		      size_t taken_count) MUST_USE;
+
+/* The same for what judges commands by what they would do, where the policy has it. -ENOMEM. */
+int exec_gate_prepare_verifier(struct exec_gate *gate) MUST_USE;
+
 /*
  * Once, as soon as atoll-init says that it is ready: the root is whole and nothing else has run inside, so what the
- * rules name is what it was. As above, or why the sandbox's root cannot be opened.
+ * rules name is what it was. -ENOMEM, -E2BIG, or why the sandbox's root cannot be opened.
  */
-int exec_gate_enter(struct box *box) MUST_USE;
+int exec_gate_enter(struct exec_gate *gate) MUST_USE;
 
-/* Handlers of the watch (watch/watch.h); context is the box. */
-int exec_gate_judge(void *context, const struct watch_exec *exec, struct watch_exec_answer *ret_answer) MUST_USE;
-int exec_gate_image(void *context, uint64_t token, pid_t pid) MUST_USE;
-/* atoll-verify has answered about an exec (box/verify-gate.h). Negative: the log failed. */
-struct verify_outcome;
-int exec_gate_verified(struct box *box, uint64_t token, const struct verify_outcome *outcome) MUST_USE;
-
-/* A trial has shown what it shows (box/exec-trial.h). As above. */
-int exec_gate_tried(struct box *box, uint64_t token) MUST_USE;
-
-void exec_gate_over(void *context, uint64_t token);
-int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum) MUST_USE;
+/* on_exec, on_image, on_over and on_unheld of watch/watch.h. Negative: the log failed, or memory is short. */
+int exec_gate_judge(struct exec_gate *gate, const struct watch_exec *exec,
+		    struct watch_exec_answer *ret_answer) MUST_USE;
+int exec_gate_image(struct exec_gate *gate, uint64_t token, pid_t pid) MUST_USE;
+void exec_gate_over(struct exec_gate *gate, uint64_t token);
+int exec_gate_unheld(struct exec_gate *gate, uint64_t token, pid_t pid, int errnum) MUST_USE;
 
 /*
- * Everything inside is told to freeze: callers that wait for a person's answer make their call again afterwards, and
- * then ask again. Negative: the watch broke.
+ * Everything inside is told to freeze: callers that wait for an answer make their call again afterwards, and then wait
+ * again. gate may be NULL. Negative: the watch broke.
  */
-int exec_gate_release(struct box *box) MUST_USE;
+int exec_gate_release(struct exec_gate *gate) MUST_USE;
 
-/* Forgets everything. Before queue_done(). */
-void exec_gate_done(struct box *box);
+/* What ran though something bad was found in it; NULL: nothing is looked at. gate may be NULL. */
+const struct verify_noted *exec_gate_noted(const struct exec_gate *gate);
+
+/* Ends the programs that judge and try. Nothing is judged afterwards. gate may be NULL. */
+void exec_gate_close(struct exec_gate *gate);
+
+/* Forgets everything; gate may be NULL. Before queue_done(). */
+void exec_gate_free(struct exec_gate *gate);

@@ -13,8 +13,9 @@
 #include "box/exec-judge.h"
 #include "box/exec-log.h"
 #include "box/exec-words.h"
-#include "box/state.h"
 #include "policy/decide.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 
 /*
  * The second judgement of an exec (exec-gate.c says why there are two): the new program is there, held at the stop
@@ -54,7 +55,7 @@ static bool is_as_granted(const struct exec_case *exec_case, const struct exec_f
 }
 
 /* Nobody can be waited for now: what was allowed before is, and the rest is listed for the next time. */
-static int find_grant(struct box *box, const struct exec_file *image, const struct exec_words *words, pid_t pid,
+static int find_grant(struct exec_gate *gate, const struct exec_file *image, const struct exec_words *words, pid_t pid,
 		      struct decision *decision)
 {
 	char cwd[PATH_MAX];
@@ -64,14 +65,14 @@ static int find_grant(struct box *box, const struct exec_file *image, const stru
 		.actor.cwd = exec_caller_link(pid, "cwd", cwd) < 0 ? "?" : cwd,
 	};
 	struct queue_outcome outcome;
-	int r = queue_begin(&box->queue, &request, NULL, &outcome);
+	int r = queue_begin(gate->in.queue, &request, NULL, &outcome);
 
 	if (r == 0)
 		*decision = exec_decision_of(&outcome);
 	return r;
 }
 
-static struct decision decide_script(struct box *box, const struct exec_case *exec_case,
+static struct decision decide_script(struct exec_gate *gate, const struct exec_case *exec_case,
 				     const struct exec_words *words)
 {
 	const char *const *rest = words->list + (exec_case->first_argument < words->count ? exec_case->first_argument
@@ -82,7 +83,7 @@ static struct decision decide_script(struct box *box, const struct exec_case *ex
 
 	for (size_t i = 0; rest[i]; i++)
 		list[i + 1] = rest[i];
-	return policy_decide(box->run.policy->policy, &action);
+	return policy_decide(gate->in.run->policy->policy, &action);
 }
 
 /* What was judged by what it would do must be what it does: another thread may have changed the arguments meanwhile. */
@@ -117,30 +118,30 @@ static struct decision decide_mapped(const struct policy *policy, pid_t pid)
 }
 
 /* 0: *ret_decision; negative: the log failed. */
-static int judge_image(struct box *box, const struct exec_case *exec_case, const struct exec_file *image, pid_t pid,
+static int judge_image(struct exec_gate *gate, const struct exec_case *exec_case, const struct exec_file *image,
+		       pid_t pid,
 		       struct decision *ret_decision)
 {
-	struct exec_gate *gate = box->exec_gate;
 	char memory[WATCH_TEXT_MAX];
 	struct exec_words words = { .count = 0 };
 	bool has_words = gate->judges_arguments || exec_case->want_count || exec_case->verified ||
-			 reviewer_wants(&box->reviewer, VERDICT_ASK);
+			 reviewer_wants(gate->in.reviewer, VERDICT_ASK);
 
 	*ret_decision = exec_refuse_unknown();
 	if (has_words && exec_words_read(pid, memory, &words) < 0)
 		return 0;
-	*ret_decision = decide_mapped(box->run.policy->policy, pid);
+	*ret_decision = decide_mapped(gate->in.run->policy->policy, pid);
 	if (ret_decision->verdict == VERDICT_DENY)
 		return 0;
-	*ret_decision = exec_decide(box, image, has_words ? &words : NULL, true);
+	*ret_decision = exec_decide(gate, image, has_words ? &words : NULL, true);
 	if (ret_decision->verdict > VERDICT_ASK && !is_as_verified(exec_case, &words))
 		*ret_decision = refuse_changed();
 	if (ret_decision->verdict > VERDICT_ASK && exec_case->script) {
-		struct decision script = decide_script(box, exec_case, &words);
+		struct decision script = decide_script(gate, exec_case, &words);
 
 		*ret_decision = script.verdict < ret_decision->verdict ? script : *ret_decision;
 	}
-	if (reviewer_wants(&box->reviewer, ret_decision->verdict) &&
+	if (reviewer_wants(gate->in.reviewer, ret_decision->verdict) &&
 	    (!exec_case->has_opinion || !is_as_judged(exec_case, image, &words, pid))) {
 		*ret_decision = refuse_unverified();
 		return 0;
@@ -153,52 +154,50 @@ static int judge_image(struct box *box, const struct exec_case *exec_case, const
 		*ret_decision = exec_refuse_cut();
 		return 0;
 	}
-	return find_grant(box, image, &words, pid, ret_decision);
+	return find_grant(gate, image, &words, pid, ret_decision);
 }
 
 /* Takes the case. */
-static int conclude_image(struct box *box, struct exec_case *exec_case, const struct exec_file *image, pid_t pid)
+static int conclude_image(struct exec_gate *gate, struct exec_case *exec_case, const struct exec_file *image, pid_t pid)
 {
 	struct exec_entry entry = { .pid = pid, .subject = image->fd >= 0 ? image->path : exec_case->exe };
 	bool is_expected = image->fd >= 0 && exec_case_is_expected(exec_case, &image->st);
 	struct decision decision = exec_refuse_unknown();
-	int r = image->fd >= 0 ? judge_image(box, exec_case, image, pid, &decision) : 0;
+	int r = image->fd >= 0 ? judge_image(gate, exec_case, image, pid, &decision) : 0;
 
-	exec_drop_case(box, exec_case);
+	exec_drop_case(gate, exec_case);
 	if (r < 0)
 		return r;
 	if (decision.verdict == VERDICT_DENY) {
-		r = exec_log_refusal(box, &entry, &decision);
+		r = exec_log_refusal(gate, &entry, &decision);
 		return r < 0 ? r : 1;
 	}
 	/* Another one than was written down, and as good. */
-	return is_expected ? 0 : exec_log_start(box, &entry, &decision);
+	return is_expected ? 0 : exec_log_start(gate, &entry, &decision);
 }
 
-int exec_gate_image(void *context, uint64_t token, pid_t pid)
+int exec_gate_image(struct exec_gate *gate, uint64_t token, pid_t pid)
 {
-	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct exec_case *exec_case = exec_case_find(&gate->cases, token);
 	struct exec_file image = EXEC_FILE_NONE;
 	int r;
 
 	if (exec_file_open_image(&image, pid) < 0)
 		exec_file_done(&image);
-	r = conclude_image(box, exec_case, &image, pid);
+	r = conclude_image(gate, exec_case, &image, pid);
 	exec_file_done(&image);
 	return r;
 }
 
-void exec_gate_over(void *context, uint64_t token)
+void exec_gate_over(struct exec_gate *gate, uint64_t token)
 {
-	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct exec_case *exec_case = exec_case_find(&gate->cases, token);
 
 	if (exec_case)
-		exec_drop_case(box, exec_case);
+		exec_drop_case(gate, exec_case);
 }
 
-int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum)
+int exec_gate_unheld(struct exec_gate *gate, uint64_t token, pid_t pid, int errnum)
 {
 	static const struct decision traced = {
 		VERDICT_DENY, { "builtin.traced", "", 0 },
@@ -212,13 +211,12 @@ int exec_gate_unheld(void *context, uint64_t token, pid_t pid, int errnum)
 		VERDICT_DENY, { "builtin.late", "", 0 }, "its start took too long, so it was killed",
 		"something holds its file, or a thread of its process: let go of that, and try again", NULL,
 	};
-	struct box *box = context;
-	struct exec_case *exec_case = exec_case_find(&box->exec_gate->cases, token);
+	struct exec_case *exec_case = exec_case_find(&gate->cases, token);
 	struct exec_entry entry = { .pid = pid, .subject = exec_case->exe };
 	int r = 0;
 
 	if (errnum != ESRCH)
-		r = exec_log_refusal(box, &entry, errnum == EAGAIN ? &busy : errnum == ETIMEDOUT ? &late : &traced);
-	exec_drop_case(box, exec_case);
+		r = exec_log_refusal(gate, &entry, errnum == EAGAIN ? &busy : errnum == ETIMEDOUT ? &late : &traced);
+	exec_drop_case(gate, exec_case);
 	return r;
 }

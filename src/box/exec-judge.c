@@ -9,9 +9,9 @@
 #include "box/exec-file.h"
 #include "box/exec-trial.h"
 #include "box/programs.h"
-#include "box/state.h"
 #include "os/clock.h"
 #include "policy/decide-exec.h"
+#include "supervise/run.h"
 
 enum { REFRESH_NS = 1000000000 };
 
@@ -29,7 +29,7 @@ struct decision exec_refuse_cut(void)
 				  "hand them over in a file, if the program takes one", NULL };
 }
 
-struct decision exec_decide(struct box *box, const struct exec_file *file, const struct exec_words *words,
+struct decision exec_decide(struct exec_gate *gate, const struct exec_file *file, const struct exec_words *words,
 			    bool is_held)
 {
 	const char *names[PROGRAM_NAMES_MAX + 1];
@@ -37,13 +37,12 @@ struct decision exec_decide(struct box *box, const struct exec_file *file, const
 		.kind = ACTION_EXEC, .subject = file->path, .argv = words ? words->list : NULL, .names = names,
 		.is_unnamed = file->is_unnamed, .is_cut = words && words->is_cut,
 	};
-	struct exec_gate *gate = box->exec_gate;
 	struct decision decision;
 	uint64_t now_ns;
 
 	if (programs_identify(gate->programs, file->fd, &file->st, is_held, names) < 0)
 		return exec_refuse_unknown();
-	decision = policy_decide(box->run.policy->policy, &action);
+	decision = policy_decide(gate->in.run->policy->policy, &action);
 	now_ns = decision.verdict == VERDICT_ALLOW ? 0 : clock_monotonic_ns();
 	/* An upgrade of the system may have exchanged a program that nothing inside can. */
 	if (now_ns < gate->refreshed_ns + REFRESH_NS)
@@ -52,7 +51,7 @@ struct decision exec_decide(struct box *box, const struct exec_file *file, const
 	programs_refresh(gate->programs);
 	if (programs_identify(gate->programs, file->fd, &file->st, is_held, names) < 0)
 		return exec_refuse_unknown();
-	return policy_decide(box->run.policy->policy, &action);
+	return policy_decide(gate->in.run->policy->policy, &action);
 }
 
 struct decision exec_decide_loader(const struct policy *policy, const char *path)
@@ -93,15 +92,15 @@ static bool is_refused_by_mount(const struct exec_file *file)
 	       fstatvfs(file->fd, &place) == 0 && place.f_flag & ST_NOEXEC;
 }
 
-bool exec_place_refuses(const struct box *box, const struct watch_exec *exec, struct decision *ret_decision)
+bool exec_place_refuses(const struct exec_gate *gate, const struct watch_exec *exec, struct decision *ret_decision)
 {
-	const struct policy *policy = box->run.policy->policy;
+	const struct policy *policy = gate->in.run->policy->policy;
 	const char *denied = denied_program(policy, exec->exe);
 	struct exec_file file = EXEC_FILE_NONE;
 	struct action action = { .kind = ACTION_EXEC, .subject = file.path };
 	bool is_refused;
 
-	if (box->exec_gate->judges_programs || (policy->exec_new_binaries && !denied))
+	if (gate->judges_programs || (policy->exec_new_binaries && !denied))
 		return false;
 	is_refused = exec_file_open(&file, exec) == 0 && is_refused_by_mount(&file);
 	if (denied && is_stand_in(&file))
@@ -125,8 +124,8 @@ struct decision exec_decision_of(const struct queue_outcome *outcome)
 				  outcome->reason, outcome->hint, NULL };
 }
 
-void exec_drop_case(struct box *box, struct exec_case *exec_case)
+void exec_drop_case(struct exec_gate *gate, struct exec_case *exec_case)
 {
-	exec_trial_forget(box, exec_case->token);
-	exec_case_free(&box->exec_gate->cases, exec_case);
+	exec_trial_forget(gate->trials, exec_case->token);
+	exec_case_free(&gate->cases, exec_case);
 }

@@ -11,25 +11,32 @@
 
 #include "box/exec-case.h"
 #include "box/exec-file.h"
+#include "box/exec-gate.h"
+#include "box/exec-log.h"
 #include "box/exec-words.h"
 #include "policy/decide.h"
+#include "supervise/path-search.h"
 
 struct queue_outcome;
-struct box;
 struct programs;
 struct watch_exec;
 
 struct exec_gate {
+	struct exec_gate_input in;
 	bool judges_programs;        /* or where they lie; else execs are counted and recorded, and nothing more */
 	bool judges_arguments;
 	bool verifies;               /* what commands would do is looked at (box/verify-gate.h) */
 	struct programs *programs;   /* owned; NULL: not judged */
 	uint64_t refreshed_ns;       /* CLOCK_MONOTONIC */
 	struct exec_cases cases;
+	struct verify_gate *verify;  /* owned; NULL: what commands would do is not looked at */
+	struct exec_trials *trials;  /* owned; NULL: likewise */
+	struct exec_refused refused;
+	struct path_search search;
 };
 
 /* What the policy says of this program with these arguments; NULL: none are judged. is_held: it is there already. */
-struct decision exec_decide(struct box *box, const struct exec_file *file, const struct exec_words *words,
+struct decision exec_decide(struct exec_gate *gate, const struct exec_file *file, const struct exec_words *words,
 			    bool is_held);
 
 /*
@@ -49,10 +56,10 @@ struct decision exec_refuse_cut(void);
  * where nobody can tell, or where the programs are judged anyway. Costs an open where new_binaries is false, else only
  * for programs that are called as a denied one.
  */
-bool exec_place_refuses(const struct box *box, const struct watch_exec *exec, struct decision *ret_decision);
+bool exec_place_refuses(const struct exec_gate *gate, const struct watch_exec *exec, struct decision *ret_decision);
 
 /* The answer to a question. Its texts are the outcome's. */
 struct decision exec_decision_of(const struct queue_outcome *outcome);
 
 /* The case is over, whatever came of it. */
-void exec_drop_case(struct box *box, struct exec_case *exec_case);
+void exec_drop_case(struct exec_gate *gate, struct exec_case *exec_case);

@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "policy/decide.h"
 
-struct box;
+struct exec_gate;
 struct watch_exec;
 
 struct exec_entry {
@@ -27,13 +27,13 @@ struct exec_entry {
 };
 
 /* What a verifier refused last. */
-struct condemned {
+struct exec_refused {
 	pid_t pid;                   /* 0: nothing yet */
 	struct hash argv_hash;
 };
 
 /* It starts. Writes nothing where the policy wants no such records, and follows the process until its end. */
-int exec_log_start(struct box *box, const struct exec_entry *entry, const struct decision *decision) MUST_USE;
+int exec_log_start(struct exec_gate *gate, const struct exec_entry *entry, const struct decision *decision) MUST_USE;
 
 /* It does not: a record, a line for the agent, and one more refusal (supervise/rate.h). */
-int exec_log_refusal(struct box *box, const struct exec_entry *entry, const struct decision *decision) MUST_USE;
+int exec_log_refusal(struct exec_gate *gate, const struct exec_entry *entry, const struct decision *decision) MUST_USE;

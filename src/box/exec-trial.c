@@ -11,16 +11,21 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "audit/writer.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "box/exec-file.h"
-#include "box/exec-gate.h"
-#include "box/state.h"
 #include "box/trial-budget.h"
+#include "build/staging.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "session/record.h"
+#include "supervise/hub.h"
+#include "supervise/loop.h"
 #include "supervise/peer.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 #include "wire/trial.h"
 
 /*
@@ -37,7 +42,7 @@ enum {
 
 struct job {
 	enum job_state state;
-	struct box *box;
+	struct exec_trials *trials;
 	uint32_t id;
 	struct hash key;             /* of program, arguments, variables, directory, and whether there is input */
 	uint64_t token;              /* who waits; 0: nobody */
@@ -50,6 +55,9 @@ struct job {
 };
 
 struct exec_trials {
+	struct run *run;
+	const struct staging *staging;
+	struct exec_trial_owner owner;
 	struct job jobs[EXEC_TRIALS_MAX];
 	struct trial_budget budget;
 	uint32_t last_id;
@@ -83,7 +91,7 @@ static int log_job(struct job *job, const char *phase, enum verdict verdict)
 		.subject_size = strlen(job->exe), .write_detail = write_told, .context = &told,
 	};
 
-	return audit_write(job->box->run.audit, &event);
+	return audit_write(job->trials->run->audit, &event);
 }
 
 /* ---- its life ---- */
@@ -97,7 +105,7 @@ static int set_timer(struct job *job, uint64_t ms)
 
 static void free_job(struct job *job)
 {
-	struct loop *loop = job->box->run.loop;
+	struct loop *loop = job->trials->run->loop;
 
 	loop_remove(loop, &job->near_source);
 	loop_remove(loop, &job->timer_source);
@@ -120,7 +128,7 @@ static int left(void *context, uint32_t events)
 /* Its socket ends, and it takes the trial along before it goes. */
 static void end_job(struct job *job)
 {
-	struct loop *loop = job->box->run.loop;
+	struct loop *loop = job->trials->run->loop;
 
 	loop_remove(loop, &job->near_source);
 	loop_remove(loop, &job->real_source);
@@ -133,11 +141,11 @@ static void end_job(struct job *job)
 		free_job(job);
 }
 
-static struct job *find_job(struct box *box, uint32_t id)
+static struct job *find_job(struct exec_trials *trials, uint32_t id)
 {
-	for (size_t i = 0; box->trials && id && i < EXEC_TRIALS_MAX; i++)
-		if (box->trials->jobs[i].state != JOB_FREE && box->trials->jobs[i].id == id)
-			return &box->trials->jobs[i];
+	for (size_t i = 0; trials && id && i < EXEC_TRIALS_MAX; i++)
+		if (trials->jobs[i].state != JOB_FREE && trials->jobs[i].id == id)
+			return &trials->jobs[i];
 	return NULL;
 }
 
@@ -165,14 +173,14 @@ static void fail_job(struct job *job, const char *why)
 /* It is known what came of it: who waits hears of it, who was sent away finds it when it comes back. */
 static int show(struct job *job)
 {
-	struct box *box = job->box;
+	struct exec_trials *trials = job->trials;
 	uint64_t token = job->token;
 	int r = log_job(job, "tried", job->result == TRIAL_CLEAN ? VERDICT_ALLOW : VERDICT_ASK);
 
 	job->state = JOB_SHOWN;
 	if (r == 0)
 		r = set_timer(job, token ? 0 : EXEC_TRIAL_KEPT_MS);
-	return r < 0 || !token ? r : exec_gate_tried(box, token);
+	return r < 0 || !token ? r : trials->owner.done(trials->owner.context, token);
 }
 
 /* The process is gone, or talks nonsense, or is late. */
@@ -180,7 +188,7 @@ static int lose(struct job *job, const char *why)
 {
 	enum job_state state = job->state;
 
-	loop_remove(job->box->run.loop, &job->near_source);
+	loop_remove(job->trials->run->loop, &job->near_source);
 	peer_end(&job->process);
 	if (state == JOB_TRYING) {
 		fail_job(job, why);
@@ -206,7 +214,8 @@ static int compared(void *context, struct frame *frame, int *fds, size_t fd_coun
 	(void)!str_copy(job->text, sizeof job->text, text);
 	r = log_job(job, differs ? "differs" : "same", differs ? VERDICT_ASK : VERDICT_ALLOW);
 	if (r == 0 && differs)
-		r = hub_publish(job->box->run.hub, EVENT_TRIAL_DIFFERS, &(struct event_trial){ job->exe, job->text });
+		r = hub_publish(job->trials->run->hub, EVENT_TRIAL_DIFFERS, &(struct event_trial){ job->exe,
+												   job->text });
 	end_job(job);
 	return r < 0 ? -ENOTRECOVERABLE : 0;
 }
@@ -239,7 +248,7 @@ static const struct frame_rule rules[] = {
 static int hear(void *context, uint32_t events)
 {
 	struct job *job = context;
-	int r = frame_dispatch(job->near_fd, &job->box->run.scratch, job->state, rules, ARRAY_SIZE(rules), job);
+	int r = frame_dispatch(job->near_fd, &job->trials->run->scratch, job->state, rules, ARRAY_SIZE(rules), job);
 
 	(void)events;
 	if (r == 1 || r == -EAGAIN)
@@ -272,8 +281,8 @@ static int spawn(struct job *job)
 {
 	char *argv[] = { (char *)EXEC_TRIAL_NAME, NULL };
 	const struct peer_spec spec = { .program = "atoll", .argv = argv,
-					     .environment = job->box->run.request->env, .outlives = true };
-	int r = peer_start_as(job->box->run.request->init_path, &spec, &job->near_fd, &job->process);
+					     .environment = job->trials->run->request->env, .outlives = true };
+	int r = peer_start_as(job->trials->run->request->init_path, &spec, &job->near_fd, &job->process);
 
 	job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (r == 0 && job->timer_fd < 0)
@@ -282,9 +291,9 @@ static int spawn(struct job *job)
 	job->timer_source = (struct loop_source){ .fd = job->timer_fd, .events = EPOLLIN, .ready = late,
 						 .context = job };
 	if (r == 0)
-		r = loop_add(job->box->run.loop, &job->near_source);
+		r = loop_add(job->trials->run->loop, &job->near_source);
 	if (r == 0)
-		r = loop_add(job->box->run.loop, &job->timer_source);
+		r = loop_add(job->trials->run->loop, &job->timer_source);
 	return r == 0 ? set_timer(job, EXEC_TRIAL_MS) : r;
 }
 
@@ -331,25 +340,25 @@ static bool is_kept(pid_t pid, const char *number)
 }
 
 /* Init before an exec for a command: it lets nobody look into it, and gives its program three streams. */
-static bool is_init(const struct box *box, pid_t pid)
+static bool is_init(const struct exec_trials *trials, pid_t pid)
 {
 	char path[48], of_init[48];
 	struct stat st, init;
 
 	return str_format(path, sizeof path, "/proc/%d/exe", pid) == 0 && stat(path, &st) == 0 &&
-	       str_format(of_init, sizeof of_init, "/proc/%d/exe", box->run.init.pid) == 0 &&
+	       str_format(of_init, sizeof of_init, "/proc/%d/exe", trials->run->init.pid) == 0 &&
 	       stat(of_init, &init) == 0 && st.st_dev == init.st_dev && st.st_ino == init.st_ino;
 }
 
 /* What the program gets besides its three streams (a pipe with names, a socket) the trial does not have. */
-static bool keeps_descriptors(const struct box *box, pid_t pid)
+static bool keeps_descriptors(const struct exec_trials *trials, pid_t pid)
 {
 	unsigned count = 0;
 	bool is_any_kept;
 	char path[48];
 	DIR *dir = str_format(path, sizeof path, "/proc/%d/fd", pid) == 0 ? opendir(path) : NULL;
 
-	is_any_kept = !dir && !is_init(box, pid);
+	is_any_kept = !dir && !is_init(trials, pid);
 	for (struct dirent *entry; dir && !is_any_kept && (entry = readdir(dir)); )
 		if (entry->d_name[0] != '.')
 			is_any_kept = ++count > DESCRIPTORS_MAX || is_kept(pid, entry->d_name);
@@ -373,19 +382,19 @@ static void asked_done(struct asked *asked)
 #define cleanup_asked __attribute__((cleanup(asked_done)))
 
 /* Why it cannot be tried; NULL: it can. */
-static const char *take_asked(struct box *box, const struct watch_exec *exec, struct asked *asked)
+static const char *take_asked(struct exec_trials *trials, const struct watch_exec *exec, struct asked *asked)
 {
 	size_t count = strv_count(exec->argv);
 	const char *why;
 
-	if (!box->staging.record.tree_count)
+	if (!trials->staging->record.tree_count)
 		return "this session stages nothing";
 	asked->path = program_of(exec, asked->program, &why);
 	if (!asked->path)
 		return why;
 	if (exec_caller_link(exec->pid, "cwd", asked->cwd) < 0)
 		return "its directory is not known";
-	if (keeps_descriptors(box, exec->pid))
+	if (keeps_descriptors(trials, exec->pid))
 		return "it has descriptors besides its three streams";
 	asked->has_no_input = has_no_input(exec->pid);
 	if (watch_exec_environment(exec, &asked->env) < 0)
@@ -416,22 +425,28 @@ static void hash_asked(const struct asked *asked, struct hash *ret_key)
 
 static int begin(struct job *job, const struct asked *asked)
 {
-	struct box *box = job->box;
-	struct trial_begin begin = { box->run.request->session, asked->cwd, asked->has_no_input, asked->argv,
+	struct exec_trials *trials = job->trials;
+	struct trial_begin begin = { trials->run->request->session, asked->cwd, asked->has_no_input, asked->argv,
 				     asked->env };
-	int r = trial_begin_put(&box->run.out, &begin);
+	int r = trial_begin_put(&trials->run->out, &begin);
 
 	if (r == 0)
 		r = spawn(job);
-	return r == 0 ? frame_send(job->near_fd, &box->run.out, NULL, 0) : r;
+	return r == 0 ? frame_send(job->near_fd, &trials->run->out, NULL, 0) : r;
 }
 
-static struct job *new_job(struct box *box, const char *exe, const char **ret_why)
+struct exec_trials *exec_trials_new(struct run *run, const struct staging *staging,
+				    const struct exec_trial_owner *owner)
 {
-	struct exec_trials *trials = box->trials;
+	struct exec_trials *trials = calloc(1, sizeof *trials);
 
-	if (!trials)
-		trials = box->trials = calloc(1, sizeof *trials);
+	if (trials)
+		*trials = (struct exec_trials){ .run = run, .staging = staging, .owner = *owner };
+	return trials;
+}
+
+static struct job *new_job(struct exec_trials *trials, const char *exe, const char **ret_why)
+{
 	*ret_why = "too much is tried at one time";
 	for (size_t i = 0; trials && i < EXEC_TRIALS_MAX; i++) {
 		struct job *job = &trials->jobs[i];
@@ -441,7 +456,7 @@ static struct job *new_job(struct box *box, const char *exe, const char **ret_wh
 		*ret_why = "too much was tried lately";
 		if (!trial_budget_take(&trials->budget, clock_monotonic_ns()))
 			return NULL;
-		*job = (struct job){ .state = JOB_TRYING, .box = box, .id = ++trials->last_id, .near_fd = FD_NONE,
+		*job = (struct job){ .state = JOB_TRYING, .trials = trials, .id = ++trials->last_id, .near_fd = FD_NONE,
 				     .timer_fd = FD_NONE, .process = PIDREF_NONE, .real = PIDREF_NONE,
 				     .exe = str_dup(exe) };
 		return job->exe ? job : NULL;
@@ -450,9 +465,10 @@ static struct job *new_job(struct box *box, const char *exe, const char **ret_wh
 }
 
 /* Untried, it is for a person to decide. */
-static int ask_untried(struct box *box, const struct watch_exec *exec, const char *why, struct verify_outcome *outcome)
+static int ask_untried(struct exec_trials *trials, const struct watch_exec *exec, const char *why,
+		       struct verify_outcome *outcome)
 {
-	struct job job = { .box = box, .exe = (char *)exec->exe };
+	struct job job = { .trials = trials, .exe = (char *)exec->exe };
 
 	fail_job(&job, why);
 	set_outcome(&job, outcome);
@@ -460,10 +476,10 @@ static int ask_untried(struct box *box, const struct watch_exec *exec, const cha
 }
 
 /* The same call by the same process, which was sent away for a freeze. */
-static struct job *find_waiting(struct box *box, pid_t pid, const struct hash *key)
+static struct job *find_waiting(struct exec_trials *trials, pid_t pid, const struct hash *key)
 {
-	for (size_t i = 0; box->trials && i < EXEC_TRIALS_MAX; i++) {
-		struct job *job = &box->trials->jobs[i];
+	for (size_t i = 0; trials && i < EXEC_TRIALS_MAX; i++) {
+		struct job *job = &trials->jobs[i];
 
 		if ((job->state == JOB_TRYING || job->state == JOB_SHOWN) && !job->token &&
 		    job->real.pid == pid && memcmp(&job->key, key, sizeof *key) == 0 &&
@@ -473,32 +489,33 @@ static struct job *find_waiting(struct box *box, pid_t pid, const struct hash *k
 	return NULL;
 }
 
-int exec_trial_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *outcome,
+int exec_trial_ask(struct exec_trials *trials, const struct watch_exec *exec, uint64_t token,
+		   struct verify_outcome *outcome,
 		   uint32_t *ret_trial)
 {
 	cleanup_asked struct asked asked = { .path = NULL };
-	const char *why = take_asked(box, exec, &asked);
+	const char *why = take_asked(trials, exec, &asked);
 	struct hash key;
 	struct job *job;
 
 	*ret_trial = 0;
 	if (why)
-		return ask_untried(box, exec, why, outcome);
+		return ask_untried(trials, exec, why, outcome);
 	hash_asked(&asked, &key);
-	job = find_waiting(box, exec->pid, &key);
+	job = find_waiting(trials, exec->pid, &key);
 	if (!job) {
-		job = new_job(box, exec->exe, &why);
+		job = new_job(trials, exec->exe, &why);
 		if (!job)
-			return ask_untried(box, exec, why, outcome);
+			return ask_untried(trials, exec, why, outcome);
 		job->key = key;
 		/* The number of a thread is that of no process, once it has started the program. */
 		if (pidref_open(&job->real, exec->pid) < 0) {
 			free_job(job);
-			return ask_untried(box, exec, "a thread starts it", outcome);
+			return ask_untried(trials, exec, "a thread starts it", outcome);
 		}
 		if (begin(job, &asked) < 0) {
 			free_job(job);
-			return ask_untried(box, exec, "the trial cannot be started", outcome);
+			return ask_untried(trials, exec, "the trial cannot be started", outcome);
 		}
 	}
 	job->token = token;
@@ -509,17 +526,17 @@ int exec_trial_ask(struct box *box, const struct watch_exec *exec, uint64_t toke
 	return set_timer(job, 0);
 }
 
-static struct job *find_awaited(struct box *box, uint64_t token)
+static struct job *find_awaited(struct exec_trials *trials, uint64_t token)
 {
-	for (size_t i = 0; box->trials && token && i < EXEC_TRIALS_MAX; i++)
-		if (box->trials->jobs[i].state != JOB_FREE && box->trials->jobs[i].token == token)
-			return &box->trials->jobs[i];
+	for (size_t i = 0; trials && token && i < EXEC_TRIALS_MAX; i++)
+		if (trials->jobs[i].state != JOB_FREE && trials->jobs[i].token == token)
+			return &trials->jobs[i];
 	return NULL;
 }
 
-void exec_trial_release(struct box *box, uint64_t token)
+void exec_trial_release(struct exec_trials *trials, uint64_t token)
 {
-	struct job *job = find_awaited(box, token);
+	struct job *job = find_awaited(trials, token);
 
 	if (!job)
 		return;
@@ -528,18 +545,18 @@ void exec_trial_release(struct box *box, uint64_t token)
 		end_job(job);
 }
 
-void exec_trial_forget(struct box *box, uint64_t token)
+void exec_trial_forget(struct exec_trials *trials, uint64_t token)
 {
-	struct job *job = find_awaited(box, token);
+	struct job *job = find_awaited(trials, token);
 
 	if (job)
 		end_job(job);
 }
 
-bool exec_trial_find(struct box *box, uint64_t token, struct verify_outcome *outcome, uint32_t *ret_trial)
+bool exec_trial_find(struct exec_trials *trials, uint64_t token, struct verify_outcome *outcome, uint32_t *ret_trial)
 {
-	for (size_t i = 0; box->trials && token && i < EXEC_TRIALS_MAX; i++) {
-		struct job *job = &box->trials->jobs[i];
+	for (size_t i = 0; trials && token && i < EXEC_TRIALS_MAX; i++) {
+		struct job *job = &trials->jobs[i];
 
 		if (job->state != JOB_SHOWN || job->token != token)
 			continue;
@@ -555,21 +572,21 @@ bool exec_trial_find(struct box *box, uint64_t token, struct verify_outcome *out
 static int ended(void *context, uint32_t events)
 {
 	struct job *job = context;
-	struct box *box = job->box;
+	struct exec_trials *trials = job->trials;
 
 	(void)events;
-	loop_remove(box->run.loop, &job->real_source);
-	frame_begin(&box->run.out, TRIAL_ENDED);
-	if (frame_end(&box->run.out) < 0 || frame_send(job->near_fd, &box->run.out, NULL, 0) < 0 ||
+	loop_remove(trials->run->loop, &job->real_source);
+	frame_begin(&trials->run->out, TRIAL_ENDED);
+	if (frame_end(&trials->run->out) < 0 || frame_send(job->near_fd, &trials->run->out, NULL, 0) < 0 ||
 	    set_timer(job, EXEC_TRIAL_MS) < 0)
 		return lose(job, "");
 	job->state = JOB_COMPARING;
 	return 0;
 }
 
-void exec_trial_decided(struct box *box, uint32_t trial, bool is_allowed)
+void exec_trial_decided(struct exec_trials *trials, uint32_t trial, bool is_allowed)
 {
-	struct job *job = find_job(box, trial);
+	struct job *job = find_job(trials, trial);
 
 	if (!job)
 		return;
@@ -582,19 +599,18 @@ void exec_trial_decided(struct box *box, uint32_t trial, bool is_allowed)
 	job->state = JOB_REAL;
 	job->real_source = (struct loop_source){ .fd = job->real.fd, .events = EPOLLIN, .ready = ended,
 						 .context = job };
-	if (set_timer(job, 0) < 0 || loop_add(box->run.loop, &job->real_source) < 0)
+	if (set_timer(job, 0) < 0 || loop_add(trials->run->loop, &job->real_source) < 0)
 		end_job(job);
 }
 
-void exec_trial_done(struct box *box)
+void exec_trial_done(struct exec_trials *trials)
 {
-	for (size_t i = 0; box->trials && i < EXEC_TRIALS_MAX; i++)
-		if (box->trials->jobs[i].state != JOB_FREE) {
+	for (size_t i = 0; trials && i < EXEC_TRIALS_MAX; i++)
+		if (trials->jobs[i].state != JOB_FREE) {
 			/* It goes by itself when its socket ends, and takes the trial along. */
-			pidref_done(&box->trials->jobs[i].process);
-			box->trials->jobs[i].process = PIDREF_NONE;
-			free_job(&box->trials->jobs[i]);
+			pidref_done(&trials->jobs[i].process);
+			trials->jobs[i].process = PIDREF_NONE;
+			free_job(&trials->jobs[i]);
 		}
-	free(box->trials);
-	box->trials = NULL;
+	free(trials);
 }

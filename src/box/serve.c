@@ -48,7 +48,7 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 	if (r < 0)
 		return r;
 	/* Init starts the command meanwhile, whose exec would wait for it. */
-	r = exec_gate_enter(box);
+	r = exec_gate_enter(box->exec_gate);
 	return r < 0 ? lost(box, "what its policy says about programs cannot be looked up") : 0;
 }
 

@@ -20,7 +20,7 @@
 #include "box/change.h"
 #include "box/command.h"
 #include "box/desk.h"
-#include "box/exec-log.h"
+#include "box/exec-gate.h"
 #include "box/file-gate.h"
 #include "box/gate.h"
 #include "box/monitor.h"
@@ -52,7 +52,6 @@ enum {
 	BOX_COMMANDS_MAX = 64,
 	BOX_CLIENTS_SERVED = 64,
 	BOX_CLIENTS_MAX = BOX_CLIENTS_SERVED + 8, /* those beyond are told that there are too many */
-	BOX_NOTED_SIZE = 96,
 };
 
 struct box {
@@ -100,12 +99,6 @@ struct box {
 	struct monitor monitor;
 	struct reactions reactions; /* of these, to the network */
 	struct exec_gate *exec_gate; /* NULL: not built yet */
-	struct condemned condemned;
-	struct path_search search;
-	struct exec_trials *trials;  /* NULL: nothing was tried yet */
-	struct verify_gate *verify;  /* NULL: none is judged */
-	uint64_t noted;		/* commands that ran though something bad was found in them */
-	char noted_first[BOX_NOTED_SIZE]; /* the rule of the first one */
 	struct rusage rusage;		/* of everything inside, once init was reaped */
 	int report_fd;		  /* where --report FILE goes: opened before anything inside could move it */
 	int announce_fd;	  /* REQUEST_DETACH: gets the id once the sandbox lives */

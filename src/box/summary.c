@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
+#include "box/verify-gate.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
@@ -233,13 +234,15 @@ static void put_denials(const struct box *box, struct buf *out)
 
 static void put_noted(const struct box *box, struct buf *out)
 {
-	if (!box->noted)
+	const struct verify_noted *noted = exec_gate_noted(box->exec_gate);
+
+	if (!noted || !noted->count)
 		return;
 	buf_printf(
 		out,
 		"atoll: %s: %llu command%s ran that the rules warn of (%s%s): atoll log -t exec.verify %s\n",
-		box->run.request->session, (unsigned long long)box->noted, box->noted == 1 ? "" : "s",
-		box->noted_first, box->noted == 1 ? "" : ", …", box->run.request->session);
+		box->run.request->session, (unsigned long long)noted->count, noted->count == 1 ? "" : "s",
+		noted->first, noted->count == 1 ? "" : ", …", box->run.request->session);
 }
 
 static void put_standing(const struct box *box, struct buf *out)

@@ -10,13 +10,14 @@
 
 #include "base/str.h"
 #include "box/exec-file.h"
-#include "box/exec-gate.h"
-#include "box/state.h"
 #include "box/verify-outcome.h"
 #include "box/verify-rules.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "supervise/loop.h"
 #include "supervise/peer.h"
+#include "supervise/run.h"
+#include "watch/watch.h"
 
 /*
  * The box sends the words of a command, and the script itself where one is executed. Where the command is an
@@ -39,6 +40,9 @@ struct verify_wait {
 };
 
 struct verify_gate {
+	struct run *run;
+	struct verify_owner owner;
+	struct verify_noted noted;
 	int near_fd, timer_fd;       /* owned */
 	struct loop_source near_source, timer_source;
 	struct pidref process;
@@ -71,25 +75,25 @@ static struct verify_wait *find_wait(struct verify_gate *gate, uint32_t id)
 }
 
 /* Takes it from the table, and tells the exec gate. */
-static int answer_wait(struct box *box, struct verify_wait *wait, const struct verify_answer *answer, const char *why)
+static int answer_wait(struct verify_gate *gate, struct verify_wait *wait, const struct verify_answer *answer,
+		       const char *why)
 {
 	struct verify_outcome outcome = { .action = VERIFY_OFF };
 	uint64_t token = wait->token;
-	int r = answer ? verify_conclude(box, wait->pid, wait->exe, answer, &outcome)
-		       : verify_conclude_unknown(box, wait->pid, wait->exe, why, &outcome);
+	int r = answer ? verify_conclude(gate->run, &gate->noted, wait->pid, wait->exe, answer, &outcome)
+		       : verify_conclude_unknown(gate->run, &gate->noted, wait->pid, wait->exe, why, &outcome);
 
-	free_wait(box->verify, wait);
-	return r < 0 ? r : exec_gate_verified(box, token, &outcome);
+	free_wait(gate, wait);
+	return r < 0 ? r : gate->owner.done(gate->owner.context, token, &outcome);
 }
 
 /* The program is gone: whoever waits could not be judged. */
-static int lose(struct box *box, const char *why)
+static int lose(struct verify_gate *gate, const char *why)
 {
-	struct verify_gate *gate = box->verify;
 	siginfo_t info;
 	int r = 0;
 
-	loop_remove(box->run.loop, &gate->near_source);
+	loop_remove(gate->run->loop, &gate->near_source);
 	close_fd(&gate->near_fd);
 	if (gate->process.fd >= 0) {
 		(void)!pidref_signal(&gate->process, SIGKILL);
@@ -99,7 +103,7 @@ static int lose(struct box *box, const char *why)
 	}
 	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id)
-			r = answer_wait(box, &gate->waits[i], NULL, why);
+			r = answer_wait(gate, &gate->waits[i], NULL, why);
 	return r;
 }
 
@@ -115,8 +119,7 @@ static const char too_many[] = "too many commands wait to be judged";
 /* What was loaded says nothing about which commands are worth judging: that stood with it. */
 static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
-	struct verify_gate *gate = box->verify;
+	struct verify_gate *gate = context;
 	const char *problem = frame_get_string(frame);
 	bool is_loaded = gate->made_fd < 0;
 	int r = 0;
@@ -128,9 +131,9 @@ static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_
 	if (problem && !gate->problem)
 		return -ENOMEM;
 	if (is_loaded && problem)
-		verify_rules_drop(box, &gate->rules);
+		verify_rules_drop(gate->run, &gate->rules);
 	else if (!is_loaded && !problem)
-		r = verify_rules_learn(box, &gate->rules, frame, take_fd(&gate->made_fd));
+		r = verify_rules_learn(gate->run, &gate->rules, frame, take_fd(&gate->made_fd));
 	close_fd(&gate->made_fd);
 	gate->state = STATE_SERVING;
 	/* Its work on what waits begins now. */
@@ -156,7 +159,8 @@ static int open_script(pid_t pid, const char *path, int *ret_errnum)
 	return fd < 0 ? FD_NONE : fd;
 }
 
-static int send_question(struct box *box, const struct verify_wait *wait, const struct verify_question *about, int fd)
+static int send_question(struct verify_gate *gate, const struct verify_wait *wait, const struct verify_question *about,
+			 int fd)
 {
 	struct verify_question question = *about;
 	int r;
@@ -164,8 +168,8 @@ static int send_question(struct box *box, const struct verify_wait *wait, const 
 	question.id = wait->id;
 	question.argv = wait->argv;
 	question.is_cut = wait->is_cut;
-	r = verify_question_put(&box->run.out, &question);
-	return r < 0 ? r : frame_send(box->verify->near_fd, &box->run.out, &fd, fd >= 0);
+	r = verify_question_put(&gate->run->out, &question);
+	return r < 0 ? r : frame_send(gate->near_fd, &gate->run->out, &fd, fd >= 0);
 }
 
 /* Some shells look for a script that is not here where programs are: then nobody can tell which one it will be. */
@@ -181,8 +185,8 @@ static bool looks_elsewhere(const struct verify_wait *wait, const char *path)
 
 static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
-	struct verify_wait *wait = find_wait(box->verify, frame_get_u32(frame));
+	struct verify_gate *gate = context;
+	struct verify_wait *wait = find_wait(gate, frame_get_u32(frame));
 	const char *path = frame_get_string(frame);
 	struct verify_question question = { .file = VERIFY_SCRIPT, .path = path };
 	cleanup_fd int fd = FD_NONE;
@@ -197,27 +201,27 @@ static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_
 	/* What is not there, its interpreter will not find either. */
 	if ((errnum == ENOENT || errnum == ENOTDIR) && !looks_elsewhere(wait, path))
 		question.path = "";
-	r = send_question(box, wait, &question, fd);
+	r = send_question(gate, wait, &question, fd);
 	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
 		return r;
 	/* It is busy, and has not failed. */
-	r = answer_wait(box, wait, NULL, too_many);
+	r = answer_wait(gate, wait, NULL, too_many);
 	return r < 0 ? -ENOTRECOVERABLE : 0;
 }
 
 static int handle_judged(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct verify_gate *gate = context;
 	struct verify_answer answer;
 	struct verify_wait *wait;
 	int r = verify_answer_get(frame, &answer);
 
 	if (r < 0)
 		return r;
-	wait = find_wait(box->verify, answer.id);
+	wait = find_wait(gate, answer.id);
 	if (!wait)
 		return 0;
-	r = answer_wait(box, wait, &answer, NULL);
+	r = answer_wait(gate, wait, &answer, NULL);
 	/* The log's failure must not look like nonsense that was said. */
 	return r < 0 ? -ENOTRECOVERABLE : 0;
 }
@@ -230,18 +234,18 @@ static const struct frame_rule messages[] = {
 
 static int speaks(void *context, uint32_t events)
 {
-	struct box *box = context;
-	int r = frame_dispatch(box->verify->near_fd, &box->run.scratch, box->verify->state, messages,
-			       ARRAY_SIZE(messages), box);
+	struct verify_gate *gate = context;
+	int r = frame_dispatch(gate->near_fd, &gate->run->scratch, gate->state, messages,
+			       ARRAY_SIZE(messages), gate);
 
 	if (r == -ENOTRECOVERABLE)
 		return r;
 	if (r == 1)
-		box->verify->heard_ns = clock_monotonic_ns();
+		gate->heard_ns = clock_monotonic_ns();
 	if (r == 1 || r == -EAGAIN)
 		return 0;
-	box->verify->falls++;
-	return lose(box, "what judges commands has failed");
+	gate->falls++;
+	return lose(gate, "what judges commands has failed");
 }
 
 /* Nothing came from it for as long as one command may take; else it works, and what waits is only too much. */
@@ -252,15 +256,14 @@ static bool hangs(const struct verify_gate *gate, uint64_t now_ns)
 
 static int looks_at_time(void *context, uint32_t events)
 {
-	struct box *box = context;
-	struct verify_gate *gate = box->verify;
+	struct verify_gate *gate = context;
 	uint64_t expirations, now_ns = clock_monotonic_ns();
 	int r = 0;
 
 	(void)!read(gate->timer_fd, &expirations, sizeof expirations);
 	/* It runs only while somebody waits: an idle sandbox is not woken. */
 	if (!gate->waiting) {
-		loop_remove(box->run.loop, &gate->timer_source);
+		loop_remove(gate->run->loop, &gate->timer_source);
 		close_fd(&gate->timer_fd);
 	}
 	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++) {
@@ -268,18 +271,17 @@ static int looks_at_time(void *context, uint32_t events)
 			continue;
 		if (hangs(gate, now_ns)) {
 			gate->falls++;
-			return lose(box, "what judges commands took too long");
+			return lose(gate, "what judges commands took too long");
 		}
-		r = answer_wait(box, &gate->waits[i], NULL, too_many);
+		r = answer_wait(gate, &gate->waits[i], NULL, too_many);
 	}
 	return r;
 }
 
 /* ---- its life ---- */
 
-static int set_timer(struct box *box)
+static int set_timer(struct verify_gate *gate)
 {
-	struct verify_gate *gate = box->verify;
 	struct itimerspec every = { .it_interval = { 0, CHECK_MS * NS_PER_MS }, .it_value = { 0,
 		CHECK_MS * NS_PER_MS } };
 
@@ -287,91 +289,95 @@ static int set_timer(struct box *box)
 	if (gate->timer_fd < 0 || timerfd_settime(gate->timer_fd, 0, &every, NULL) < 0)
 		return -errno;
 	gate->timer_source = (struct loop_source){ .fd = gate->timer_fd, .events = EPOLLIN, .ready = looks_at_time,
-						   .context = box };
-	return loop_add(box->run.loop, &gate->timer_source);
+						   .context = gate };
+	return loop_add(gate->run->loop, &gate->timer_source);
 }
 
-static int watch_time(struct box *box)
+static int watch_time(struct verify_gate *gate)
 {
-	struct verify_gate *gate = box->verify;
-
 	if (gate->waiting && gate->timer_fd < 0)
-		return set_timer(box);
+		return set_timer(gate);
 	return 0;
 }
 
 /* Its first message: what was made of the rules before, or the files, and a place for what is made of them. */
-static int send_rules(struct box *box, int files_fd)
+static int send_rules(struct verify_gate *gate, int files_fd)
 {
-	struct verify_gate *gate = box->verify;
 	int fds[] = { files_fd, gate->made_fd };
 	bool is_load = files_fd < 0;
 	int r;
 
 	if (is_load) {
-		frame_begin(&box->run.out, VERIFY_LOAD);
-		frame_put_u64(&box->run.out, gate->rules.offset);
+		frame_begin(&gate->run->out, VERIFY_LOAD);
+		frame_put_u64(&gate->run->out, gate->rules.offset);
 		fds[0] = gate->rules.compiled_fd;
 	} else {
-		frame_begin(&box->run.out, VERIFY_START);
+		frame_begin(&gate->run->out, VERIFY_START);
 	}
-	r = frame_end(&box->run.out);
-	return r < 0 ? r : frame_send(gate->near_fd, &box->run.out, fds, is_load ? 1 : 2);
+	r = frame_end(&gate->run->out);
+	return r < 0 ? r : frame_send(gate->near_fd, &gate->run->out, fds, is_load ? 1 : 2);
 }
 
-static int start_program(struct box *box)
+static int start_program(struct verify_gate *gate)
 {
 	char *argv[] = { (char *)"atoll-verify", (char *)"--served", NULL };
 	const struct peer_spec spec = { .program = "atoll-verify", .argv = argv,
-					     .uid = peer_uid(&box->run, PEER_VERIFY) };
+					     .uid = peer_uid(gate->run, PEER_VERIFY) };
 
-	return peer_start_as(box->run.request->init_path, &spec, &box->verify->near_fd, &box->verify->process);
+	return peer_start_as(gate->run->request->init_path, &spec, &gate->near_fd, &gate->process);
 }
 
-static int start(struct box *box)
+static int start(struct verify_gate *gate)
 {
-	struct verify_gate *gate = box->verify;
 	cleanup_fd int files_fd = FD_NONE;
 	int r = 0;
 
 	close_fd(&gate->made_fd);
 	if (gate->rules.compiled_fd < 0) {
-		r = verify_rules_gather(box, &gate->rules, &files_fd);
+		r = verify_rules_gather(gate->run, &gate->rules, &files_fd);
 		if (r == 0)
 			r = gate->made_fd = fd_memfd_new("atoll-compiled");
 	}
 	if (r >= 0)
-		r = start_program(box);
+		r = start_program(gate);
 	gate->state = STATE_STARTING;
 	if (r == 0)
-		r = send_rules(box, files_fd);
-	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = speaks, .context =
-		box };
-	return r == 0 ? loop_add(box->run.loop, &gate->near_source) : r;
+		r = send_rules(gate, files_fd);
+	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = speaks,
+						  .context = gate };
+	return r == 0 ? loop_add(gate->run->loop, &gate->near_source) : r;
 }
 
-int verify_gate_prepare(struct box *box)
+int verify_gate_prepare(struct verify_gate **ret_gate, struct run *run, const struct verify_owner *owner)
 {
 	struct verify_gate *gate;
 
-	if (!policy_verifies(box->run.policy->policy))
+	if (!policy_verifies(run->policy->policy))
 		return 0;
-	gate = box->verify = calloc(1, sizeof *gate);
+	gate = calloc(1, sizeof *gate);
 	if (!gate)
 		return -ENOMEM;
+	gate->run = run;
+	gate->owner = *owner;
 	gate->near_fd = gate->timer_fd = gate->made_fd = FD_NONE;
 	gate->process = PIDREF_NONE;
 	gate->rules = VERIFY_RULES_NONE;
 	/* Nothing was kept: what judges commands is started by the first one, whatever it is, and parses. */
-	(void)!verify_rules_find(box, &gate->rules);
+	(void)!verify_rules_find(run, &gate->rules);
+	*ret_gate = gate;
 	return 0;
 }
 
-static int start_once(struct box *box)
+const struct verify_noted *verify_gate_noted(const struct verify_gate *gate)
 {
-	if (box->verify->near_fd >= 0)
+	return gate ? &gate->noted : NULL;
+}
+
+static int start_once(struct verify_gate *gate)
+{
+	if (gate->near_fd >= 0)
 		return 0;
-	return box->verify->falls >= VERIFY_FALLS_MAX ? -ESHUTDOWN : start(box);
+	return gate->falls >= VERIFY_FALLS_MAX ? -ESHUTDOWN : start(gate);
 }
 
 static bool is_worth(const struct verify_rules *of, const char *path)
@@ -504,7 +510,8 @@ static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch
 	return NULL;
 }
 
-int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome,
+int verify_gate_ask(struct verify_gate *gate, const struct watch_exec *exec, uint64_t token,
+		    struct verify_outcome *ret_outcome,
 		    int *ret_errnum)
 {
 	cleanup_fd int fd = FD_NONE;
@@ -522,48 +529,48 @@ int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t tok
 		return 0;
 	}
 	if (r < 0)
-		return verify_conclude_unknown(box, exec->pid, exec->exe,
+		return verify_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
 					"nobody can tell what is executed: it cannot be looked at", ret_outcome);
-	name = name_to_judge(box->verify, exec, path);
+	name = name_to_judge(gate, exec, path);
 	if (fd < 0 && !name)
 		return 0;
-	r = start_once(box);
+	r = start_once(gate);
 	if (r < 0)
-		return verify_conclude_unknown(box, exec->pid, exec->exe,
+		return verify_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
 					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
 						     : "what judges commands cannot be started", ret_outcome);
-	wait = add_wait(box->verify, exec, name ? name : exec->exe, token);
+	wait = add_wait(gate, exec, name ? name : exec->exe, token);
 	if (!wait)
-		return verify_conclude_unknown(box, exec->pid, exec->exe, too_many, ret_outcome);
+		return verify_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe, too_many, ret_outcome);
 	question.path = path;
 	if (fd < 0)
 		question.file = VERIFY_NO_FILE;
-	r = watch_time(box);
+	r = watch_time(gate);
 	if (r == 0)
-		r = send_question(box, wait, &question, fd);
+		r = send_question(gate, wait, &question, fd);
 	if (r == 0)
 		return 1;
-	free_wait(box->verify, wait);
-	return verify_conclude_unknown(box, exec->pid, exec->exe, "what judges commands cannot be reached",
+	free_wait(gate, wait);
+	return verify_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
+				       "what judges commands cannot be reached",
 				       ret_outcome);
 }
 
-void verify_gate_forget(struct box *box, uint64_t token)
+void verify_gate_forget(struct verify_gate *gate, uint64_t token)
 {
-	for (size_t i = 0; box->verify && i < VERIFY_WAITING_MAX; i++)
-		if (box->verify->waits[i].id && box->verify->waits[i].token == token)
-			free_wait(box->verify, &box->verify->waits[i]);
+	for (size_t i = 0; gate && i < VERIFY_WAITING_MAX; i++)
+		if (gate->waits[i].id && gate->waits[i].token == token)
+			free_wait(gate, &gate->waits[i]);
 }
 
-void verify_gate_close(struct box *box)
+void verify_gate_close(struct verify_gate *gate)
 {
-	struct verify_gate *gate = box->verify;
 	siginfo_t info;
 
 	if (!gate)
 		return;
-	loop_remove(box->run.loop, &gate->near_source);
-	loop_remove(box->run.loop, &gate->timer_source);
+	loop_remove(gate->run->loop, &gate->near_source);
+	loop_remove(gate->run->loop, &gate->timer_source);
 	close_fd(&gate->near_fd);
 	close_fd(&gate->timer_fd);
 	if (gate->process.fd >= 0) {
@@ -574,10 +581,8 @@ void verify_gate_close(struct box *box)
 	}
 }
 
-void verify_gate_free(struct box *box)
+void verify_gate_free(struct verify_gate *gate)
 {
-	struct verify_gate *gate = box->verify;
-
 	if (!gate)
 		return;
 	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
@@ -587,5 +592,4 @@ void verify_gate_free(struct box *box)
 	verify_rules_done(&gate->rules);
 	free(gate->problem);
 	free(gate);
-	box->verify = NULL;
 }

@@ -14,8 +14,27 @@
 #include "policy/policy.h"
 #include "wire/verify.h"
 
-struct box;
+struct run;
 struct verify_gate;
+
+/* What the findings lead to, and the one that led to it. VERIFY_OFF: nothing was found, or nothing is looked at. */
+struct verify_outcome {
+	enum verify_action action;
+	bool is_unknown;             /* it could not be judged: nothing was found that speaks against who started it */
+	char id[VERIFY_TEXT_SIZE], reason[VERIFY_TEXT_SIZE], hint[VERIFY_TEXT_SIZE];
+};
+
+/* What ran though something bad was found in it. */
+struct verify_noted {
+	uint64_t count;
+	char first[96];              /* the rule of the first one */
+};
+
+/* Who hears of outcomes. Negative: the log failed. */
+struct verify_owner {
+	int (*done)(void *context, uint64_t token, const struct verify_outcome *outcome);
+	void *context;
+};
 struct watch_exec;
 
 enum {
@@ -25,34 +44,32 @@ enum {
 	VERIFY_FALLS_MAX = 8,        /* of the program; then nothing is judged any more */
 };
 
-/* What the findings lead to, and the one that led to it. VERIFY_OFF: nothing was found, or nothing is looked at. */
-struct verify_outcome {
-	enum verify_action action;
-	bool is_unknown;             /* it could not be judged: nothing was found that speaks against who started it */
-	char id[VERIFY_TEXT_SIZE], reason[VERIFY_TEXT_SIZE], hint[VERIFY_TEXT_SIZE];
-};
-
 /*
  * Looks up what is known of the rules, before anything runs inside: they are the ones that the sandbox is judged by for
  * its whole life. Nothing where the policy has nothing looked at. 0 also where nothing is known: then the first command
- * starts what judges it, which reads them. -ENOMEM.
+ * starts what judges it, which reads them. *ret_gate stays NULL where nothing is looked at; else it is owned by the
+ * caller, for verify_gate_free(). -ENOMEM.
  */
-int verify_gate_prepare(struct box *box) MUST_USE;
+int verify_gate_prepare(struct verify_gate **ret_gate, struct run *run, const struct verify_owner *owner) MUST_USE;
+
+/* Borrowed; gate may be NULL, and the answer then is. */
+const struct verify_noted *verify_gate_noted(const struct verify_gate *gate);
 
 /*
  * 0: *ret_outcome says it, or where *ret_errnum is set there is nothing to look at: the exec fails with it, whatever is
- * there a moment later; 1: exec_gate_verified(box, token, …) will be called; negative: the log failed. exec is borrowed
+ * there a moment later; 1: the owner's done(token, …) will be called; negative: the log failed. exec is borrowed
  * during the call; its caller stands still. After verify_gate_prepare(), of a policy that has it looked at.
  */
-int verify_gate_ask(struct box *box, const struct watch_exec *exec, uint64_t token, struct verify_outcome *ret_outcome,
+int verify_gate_ask(struct verify_gate *gate, const struct watch_exec *exec, uint64_t token,
+		    struct verify_outcome *ret_outcome,
 		    int *ret_errnum)
 	MUST_USE;
 
 /* Nobody waits for it any more. */
-void verify_gate_forget(struct box *box, uint64_t token);
+void verify_gate_forget(struct verify_gate *gate, uint64_t token);
 
 /* Ends what judges. Nothing is asked afterwards. */
-void verify_gate_close(struct box *box);
+void verify_gate_close(struct verify_gate *gate);
 
 /* After that. */
-void verify_gate_free(struct box *box);
+void verify_gate_free(struct verify_gate *gate);

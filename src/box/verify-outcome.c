@@ -3,9 +3,10 @@
 
 #include <string.h>
 
+#include "audit/writer.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/state.h"
+#include "supervise/run.h"
 
 enum { RECORDED_MAX = 16 };
 
@@ -48,9 +49,9 @@ static bool is_contained(const struct policy *policy, const struct verify_told *
 	}
 }
 
-static enum verify_action action_of(const struct box *box, const struct verify_told *told)
+static enum verify_action action_of(const struct run *run, const struct verify_told *told)
 {
-	const struct policy *policy = box->run.policy->policy;
+	const struct policy *policy = run->policy->policy;
 	enum verify_row row = told->is_unknown ? VERIFY_UNKNOWN : (enum verify_row)told->severity;
 	enum verify_action action = policy->verify.of[row][told->confidence];
 	enum verify_action bound = policy->verify.of[VERIFY_CONTAINED][told->confidence];
@@ -58,13 +59,13 @@ static enum verify_action action_of(const struct box *box, const struct verify_t
 	if (bound < action && is_contained(policy, told))
 		action = bound;
 	/* A trial is what it would take; the findings are shown with what came of it. */
-	if (box->run.request->flags & REQUEST_TRIAL && (action == VERIFY_DRY_RUN || action == VERIFY_ASK))
+	if (run->request->flags & REQUEST_TRIAL && (action == VERIFY_DRY_RUN || action == VERIFY_ASK))
 		return VERIFY_NOTE;
 	return action;
 }
 
 struct record {
-	const struct box *box;
+	const struct run *run;
 	const struct verify_answer *answer;
 };
 
@@ -85,7 +86,7 @@ static void write_findings(struct json *json, const void *context)
 		if (told->line)
 			json_u64(json, "line", told->line);
 		json_string(json, "reason", told->reason);
-		json_string(json, "action", verify_action_names[action_of(record->box, told)]);
+		json_string(json, "action", verify_action_names[action_of(record->run, told)]);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -105,18 +106,18 @@ static const char *verdict_of(enum verify_action action)
 }
 
 /* For the end of the run: what a person should hear of though it ran. Less than high is in the log alone. */
-static void count_noted(struct box *box, const struct verify_outcome *outcome, uint32_t severity)
+static void count_noted(struct verify_noted *noted, const struct verify_outcome *outcome, uint32_t severity)
 {
 	if (outcome->action != VERIFY_NOTE || severity < VERIFY_HIGH)
 		return;
-	if (!box->noted++)
-		(void)!str_copy(box->noted_first, sizeof box->noted_first, outcome->id);
+	if (!noted->count++)
+		(void)!str_copy(noted->first, sizeof noted->first, outcome->id);
 }
 
-int verify_conclude(struct box *box, pid_t pid, const char *exe, const struct verify_answer *answer,
-		    struct verify_outcome *ret_outcome)
+int verify_conclude(struct run *run, struct verify_noted *noted, pid_t pid, const char *exe,
+		    const struct verify_answer *answer, struct verify_outcome *ret_outcome)
 {
-	struct record record = { box, answer };
+	struct record record = { run, answer };
 	struct audit_event event = {
 		.type = AUDIT_EXEC_VERIFY, .pid = pid, .subject = exe, .subject_size = strlen(exe),
 		.write_detail = write_findings, .context = &record, .rule = ret_outcome->id,
@@ -126,7 +127,7 @@ int verify_conclude(struct box *box, pid_t pid, const char *exe, const struct ve
 	ret_outcome->is_unknown = false;
 	for (uint32_t i = 0; i < answer->count; i++) {
 		const struct verify_told *told = &answer->told[i];
-		enum verify_action action = action_of(box, told);
+		enum verify_action action = action_of(run, told);
 		char id[VERIFY_TEXT_SIZE];
 
 		if (action <= ret_outcome->action)
@@ -141,11 +142,11 @@ int verify_conclude(struct box *box, pid_t pid, const char *exe, const struct ve
 	}
 	event.verdict = verdict_of(ret_outcome->action);
 	if (answer->count)
-		count_noted(box, ret_outcome, answer->told[0].severity);
-	return ret_outcome->action == VERIFY_OFF ? 0 : audit_write(box->run.audit, &event);
+		count_noted(noted, ret_outcome, answer->told[0].severity);
+	return ret_outcome->action == VERIFY_OFF ? 0 : audit_write(run->audit, &event);
 }
 
-int verify_conclude_unknown(struct box *box, pid_t pid, const char *exe, const char *why,
+int verify_conclude_unknown(struct run *run, struct verify_noted *noted, pid_t pid, const char *exe, const char *why,
 			    struct verify_outcome *ret_outcome)
 {
 	struct verify_answer answer = {
@@ -154,5 +155,5 @@ int verify_conclude_unknown(struct box *box, pid_t pid, const char *exe, const c
 			     .reason = why, .instead = "" },
 	};
 
-	return verify_conclude(box, pid, exe, &answer, ret_outcome);
+	return verify_conclude(run, noted, pid, exe, &answer, ret_outcome);
 }

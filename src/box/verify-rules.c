@@ -13,8 +13,8 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "box/state.h"
 #include "os/fd.h"
+#include "supervise/run.h"
 #include "wire/verify.h"
 
 enum {
@@ -24,17 +24,17 @@ enum {
 
 /* ---- where they are ---- */
 
-static int shipped_directory(const struct box *box, char out[PATH_MAX])
+static int shipped_directory(const struct run *run, char out[PATH_MAX])
 {
-	const char *init_path = box->run.request->init_path;
+	const char *init_path = run->request->init_path;
 
 	return str_format(out, PATH_MAX, "%.*spolicies/verify", (int)(path_basename(init_path) - init_path), init_path);
 }
 
 /* "": the user has no place for any. */
-static int own_directory(const struct box *box, char out[PATH_MAX])
+static int own_directory(const struct run *run, char out[PATH_MAX])
 {
-	const char *config = getenv("XDG_CONFIG_HOME"), *home = box->run.request->home;
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = run->request->home;
 
 	*out = '\0';
 	if (config && *config == '/')
@@ -43,16 +43,16 @@ static int own_directory(const struct box *box, char out[PATH_MAX])
 }
 
 /* What decides which rules these are, and who makes what of them: another build may make something else. */
-static int kept_path(const struct box *box, char out[PATH_MAX])
+static int kept_path(const struct run *run, char out[PATH_MAX])
 {
-	const char *init_path = box->run.request->init_path;
+	const char *init_path = run->request->init_path;
 	char shipped[PATH_MAX], own[PATH_MAX], program[PATH_MAX], hex[HASH_HEX_SIZE];
 	struct seen seen;
 	struct hash key;
-	int r = shipped_directory(box, shipped);
+	int r = shipped_directory(run, shipped);
 
 	if (r == 0)
-		r = own_directory(box, own);
+		r = own_directory(run, own);
 	if (r == 0)
 		r = str_format(program, sizeof program, "%.*satoll-verify",
 			       (int)(path_basename(init_path) - init_path), init_path);
@@ -68,7 +68,7 @@ static int kept_path(const struct box *box, char out[PATH_MAX])
 
 	hash_pieces(&key, pieces, ARRAY_SIZE(pieces));
 	hash_to_hex(&key, hex);
-	return str_format(out, PATH_MAX, "%s/verify/%s.bin", box->run.request->state_dir, hex);
+	return str_format(out, PATH_MAX, "%s/verify/%s.bin", run->request->state_dir, hex);
 }
 
 /* ---- globs ---- */
@@ -230,12 +230,12 @@ static int are_sources_fresh(struct frame *frame, int64_t made_ns)
 	return 0;
 }
 
-static int find(const struct box *box, struct verify_rules *rules)
+static int find(const struct run *run, struct verify_rules *rules)
 {
 	char path[PATH_MAX];
 	struct frame frame;
 	struct stat st;
-	int r = kept_path(box, path);
+	int r = kept_path(run, path);
 
 	if (r < 0)
 		return r;
@@ -247,9 +247,9 @@ static int find(const struct box *box, struct verify_rules *rules)
 	return r < 0 ? r : take_globs(rules, &frame);
 }
 
-int verify_rules_find(const struct box *box, struct verify_rules *rules)
+int verify_rules_find(const struct run *run, struct verify_rules *rules)
 {
-	int r = find(box, rules);
+	int r = find(run, rules);
 
 	if (r < 0)
 		verify_rules_done(rules);
@@ -330,23 +330,23 @@ static int add_directory(struct gathered *gathered, const char *directory)
 	return r;
 }
 
-static int gather(const struct box *box, struct gathered *gathered)
+static int gather(const struct run *run, struct gathered *gathered)
 {
 	char directory[PATH_MAX];
-	int r = shipped_directory(box, directory);
+	int r = shipped_directory(run, directory);
 
 	if (r == 0)
 		r = add_directory(gathered, directory);
 	if (r == 0 && !gathered->count)
 		r = -ENOENT;
 	if (r == 0)
-		r = own_directory(box, directory);
+		r = own_directory(run, directory);
 	if (r == 0 && *directory)
 		r = add_directory(gathered, directory);
 	return r == 0 ? buf_error(&gathered->files) : r;
 }
 
-int verify_rules_gather(const struct box *box, struct verify_rules *rules, int *ret_fd)
+int verify_rules_gather(const struct run *run, struct verify_rules *rules, int *ret_fd)
 {
 	struct gathered gathered = { .rules = rules };
 	struct buf frame;
@@ -355,7 +355,7 @@ int verify_rules_gather(const struct box *box, struct verify_rules *rules, int *
 	buf_init(&gathered.files, VERIFY_RULES_MAX);
 	buf_init(&frame, VERIFY_RULES_MAX + FRAME_MESSAGE_MAX);
 	sources_done(rules);
-	r = gather(box, &gathered);
+	r = gather(run, &gathered);
 	if (r == 0) {
 		frame_begin(&frame, VERIFY_RULES);
 		frame_put_u32(&frame, gathered.count);
@@ -396,7 +396,7 @@ static int put_index(const struct verify_rules *rules, const struct frame *globs
  * Only what is sealed already when READY has come: from then on atoll-verify reads what a sandbox chose, and what is
  * kept here judges all later ones.
  */
-static int keep(const struct box *box, const struct verify_rules *rules, const struct frame *globs, int compiled_fd)
+static int keep(const struct run *run, const struct verify_rules *rules, const struct frame *globs, int compiled_fd)
 {
 	cleanup_free void *compiled = NULL;
 	char path[PATH_MAX];
@@ -414,7 +414,7 @@ static int keep(const struct box *box, const struct verify_rules *rules, const s
 	if (pread(compiled_fd, compiled, (size_t)st.st_size, 0) != st.st_size)
 		return -EIO;
 	buf_init(&out, VERIFY_COMPILED_MAX);
-	r = kept_path(box, path);
+	r = kept_path(run, path);
 	if (r == 0)
 		r = put_index(rules, globs, &out);
 	if (r == 0)
@@ -427,7 +427,7 @@ static int keep(const struct box *box, const struct verify_rules *rules, const s
 	return r;
 }
 
-int verify_rules_learn(const struct box *box, struct verify_rules *rules, struct frame *frame, int compiled_fd)
+int verify_rules_learn(const struct run *run, struct verify_rules *rules, struct frame *frame, int compiled_fd)
 {
 	cleanup_fd int compiled = compiled_fd;
 	struct frame own = *frame;
@@ -443,7 +443,7 @@ int verify_rules_learn(const struct box *box, struct verify_rules *rules, struct
 	r = take_globs(rules, &own);
 	if (r < 0)
 		return r;
-	r = keep(box, rules, frame, compiled);
+	r = keep(run, rules, frame, compiled);
 	if (r == -EPERM || r == -EFBIG)
 		return 0;
 	/* Where it cannot be kept, this sandbox still has it. */
@@ -453,11 +453,11 @@ int verify_rules_learn(const struct box *box, struct verify_rules *rules, struct
 	return 0;
 }
 
-void verify_rules_drop(const struct box *box, struct verify_rules *rules)
+void verify_rules_drop(const struct run *run, struct verify_rules *rules)
 {
 	char path[PATH_MAX];
 
-	if (kept_path(box, path) == 0)
+	if (kept_path(run, path) == 0)
 		(void)!unlink(path);
 	verify_rules_done(rules);
 }

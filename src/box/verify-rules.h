@@ -15,7 +15,7 @@
 #include "os/seen.h"
 #include "wire/frame.h"
 
-struct box;
+struct run;
 
 /* Globs that were sorted out: most are names, which are looked up and not compared. */
 struct globs {
@@ -43,23 +43,23 @@ struct verify_rules {
 #define VERIFY_RULES_NONE ((struct verify_rules){ .compiled_fd = FD_NONE })
 
 /* What was kept, where it is still of the rules as they are. 0; else -errno, and nothing is known. */
-int verify_rules_find(const struct box *box, struct verify_rules *rules) MUST_USE;
+int verify_rules_find(const struct run *run, struct verify_rules *rules) MUST_USE;
 
 /*
  * The rule files as they are: a sealed memfd with a frame VERIFY_RULES, owned by the caller. -ENOENT: there are no
  * shipped ones.
  */
-int verify_rules_gather(const struct box *box, struct verify_rules *rules, int *ret_fd) MUST_USE;
+int verify_rules_gather(const struct run *run, struct verify_rules *rules, int *ret_fd) MUST_USE;
 
 /*
  * What atoll-verify said of the gathered rules, after the string of VERIFY_READY; compiled_fd: the memfd that it was
  * given for them, taken. What it did not seal, or cannot be kept, is not; that costs time. -EBADMSG, -ENOMEM.
  */
-int verify_rules_learn(const struct box *box, struct verify_rules *rules, struct frame *frame, int compiled_fd)
+int verify_rules_learn(const struct run *run, struct verify_rules *rules, struct frame *frame, int compiled_fd)
 	MUST_USE;
 
 /* What was kept is of no use: the next sandbox makes it anew. */
-void verify_rules_drop(const struct box *box, struct verify_rules *rules);
+void verify_rules_drop(const struct run *run, struct verify_rules *rules);
 
 /* Whether the base name of path is one of the programs that rules can be about. False of "*" alone. */
 bool verify_rules_name(const struct verify_rules *rules, const char *path);
