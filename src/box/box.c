@@ -240,7 +240,7 @@ static int finish_log(struct box *box, int status)
 	if (r == 0)
 		r = monitor_learn(&box->monitor, box->failure_status);
 	if (r == 0)
-		r = file_gate_flush(box, true);
+		r = file_gate_flush(&box->files, true);
 	if (r == 0)
 		r = standing_end(&box->standing, box->failure_status);
 	if (r == 0)
@@ -291,7 +291,8 @@ static void leave(struct box *box)
 	bool are_groups_gone;
 
 	control_close(box);
-	desk_close(box);
+	desk_close(box->desk);
+	box->desk = NULL;
 	jail_free(box->jail);
 	box->jail = NULL;
 	exec_gate_close(box->exec_gate);
@@ -333,7 +334,7 @@ void box_release(void)
 	queue_done(&box->queue);
 	notifier_free(&box->notifier);
 	reviewer_free(&box->reviewer);
-	file_gate_done(box);
+	file_gate_done(&box->files);
 	runtime_mounts_done(&box->mounts);
 	pidref_done(&box->run.init);
 	close_fd(&box->wire_fd);
@@ -369,7 +370,7 @@ static void conclude_staging(struct box *box)
 /* A program that gave up waiting was refused, and whoever reads the log later finds it so. */
 static int end_questions(struct box *box)
 {
-	file_gate_end(box);
+	file_gate_end(&box->files);
 	return queue_end(&box->queue);
 }
 
@@ -377,7 +378,7 @@ static int conclude(struct box *box, int r, int *ret_status)
 {
 	bool was_alive = box->init_state != 0;
 
-	moves_done(box);
+	moves_done(&box->moves);
 	if (end_jail(box) < 0 && r == 0)
 		r = -EIO;
 	if (r == 0)
@@ -419,6 +420,11 @@ int box_announce(struct box *box)
 	cleanup_fd int fd = take_fd(&box->announce_fd);
 
 	return fd < 0 ? 0 : fd_write_full(fd, box->run.request->session, strlen(box->run.request->session));
+}
+
+static bool is_planted(const void *planted, const char *path)
+{
+	return canaries_have(planted, path);
 }
 
 /* ---- what is done to the network where something was seen ---- */
@@ -477,6 +483,8 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->alerts = (struct alerts){ .run = &box->run, .queue = &box->queue, .notifier = &box->notifier,
 				       .prompt = &box->prompt, .agent = &box->standing, .reactions = &box->reactions };
 	box->monitor = (struct monitor){ &box->run, &box->alerts, &box->canaries, &box->staging, &box->staged_count };
+	box->files = (struct file_gate){ &box->run, &box->queue, &box->mounts, &box->disk, is_planted, &box->canaries };
+	box->moves = (struct moves){ &box->run, &box->files, &box->disk };
 	box->standing.run = &box->run;
 	box->standing.reactions = &box->reactions;
 	box->run.network_policy = policy->policy;

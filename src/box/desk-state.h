@@ -12,7 +12,9 @@
 #include "supervise/loop.h"
 #include "wire/desk.h"
 
-struct box;
+struct queue;
+struct run;
+struct runtime_mounts;
 
 enum {
 	DESK_PENDING_MAX = 64,       /* requests that wait for a person */
@@ -46,6 +48,9 @@ struct desk_token {
 };
 
 struct desk {
+	struct run *run;
+	struct queue *queue;         /* of questions */
+	struct runtime_mounts *mounts; /* what was granted and brought in */
 	int listen_fd, near_fd;      /* owned */
 	struct loop_source listen_source, near_source;
 	struct pidref process;
@@ -58,10 +63,10 @@ struct desk {
 };
 
 /* Serves one message of the desk. 1; 0: it has gone; -EPROTO: it broke the rules; another negative: the log failed. */
-int requests_serve(struct box *box) MUST_USE;
+int requests_serve(struct desk *desk) MUST_USE;
 
 /* Nobody waits at the desk any more. */
-void requests_forget(struct box *box);
+void requests_forget(struct desk *desk);
 
-/* Sends what is in box->run.out to the desk, if there is one; one that does not read is ended. */
-void desk_send(struct box *box);
+/* Sends what is in the run's out to the desk, if there is one; one that does not read is ended. */
+void desk_send(struct desk *desk);

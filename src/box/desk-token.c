@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "approve/token-grants.h"
+#include "audit/writer.h"
 #include "box/desk-state.h"
-#include "box/state.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "supervise/peer.h"
+#include "supervise/refusals.h"
+#include "supervise/run.h"
 
 /*
  * atoll-token gets the text as its standard input, a memory file, so that it stands in no argument and in no file; and
@@ -23,22 +25,22 @@ enum { TIME_SECONDS = 5, PAUSE_MS = 500, NS_PER_MS = 1000000 };
 
 _Static_assert((int)TOKEN_FD == (int)PEER_FD, "atoll-token answers where the wire says");
 
-static int reply(struct box *box, uint32_t id, enum desk_verdict verdict, const char *reason, const char *hint)
+static int reply(struct desk *desk, uint32_t id, enum desk_verdict verdict, const char *reason, const char *hint)
 {
 	struct desk_answer answer = { .id = id, .verdict = verdict, .rule = "ask.token", .reason = reason,
 				      .hint = hint };
 
-	if (desk_answer_put(&box->run.out, &answer) == 0)
-		desk_send(box);
+	if (desk_answer_put(&desk->run->out, &answer) == 0)
+		desk_send(desk);
 	return 0;
 }
 
 /* ---- the program ---- */
 
-static int start_program(struct box *box, int text_fd)
+static int start_program(struct desk *desk, int text_fd)
 {
-	const struct run_request *request = box->run.request;
-	const char *policy = box->run.policy->policy->name;
+	const struct run_request *request = desk->run->request;
+	const char *policy = desk->run->policy->policy->name;
 	char *argv[] = { (char *)"atoll-token", (char *)"--keys", (char *)request->token_keys, (char *)"--store",
 			 (char *)request->token_store, (char *)"--project", (char *)request->project,
 			 (char *)"--agent", (char *)policy, (char *)"--agent",
@@ -47,19 +49,19 @@ static int start_program(struct box *box, int text_fd)
 	const struct peer_fd text = { text_fd, STDIN_FILENO };
 	const struct peer_spec spec = { .program = "atoll-token", .argv = argv, .given = &text, .given_count = 1,
 					     .seconds = TIME_SECONDS };
-	struct desk_token *token = &box->desk->token;
+	struct desk_token *token = &desk->token;
 
 	return peer_start_as(request->init_path, &spec, &token->near_fd, &token->process);
 }
 
 /* ---- what it says ---- */
 
-static void close_job(struct box *box)
+static void close_job(struct desk *desk)
 {
-	struct desk_token *token = &box->desk->token;
+	struct desk_token *token = &desk->token;
 	siginfo_t info;
 
-	loop_remove(box->run.loop, &token->source);
+	loop_remove(desk->run->loop, &token->source);
 	close_fd(&token->near_fd);
 	if (token->process.fd >= 0) {
 		/* It has counted and written down before it spoke. */
@@ -72,9 +74,9 @@ static void close_job(struct box *box)
 	token->free_ns = clock_monotonic_ns() + PAUSE_MS * (uint64_t)NS_PER_MS;
 }
 
-void desk_token_done(struct box *box)
+void desk_token_done(struct desk *desk)
 {
-	close_job(box);
+	close_job(desk);
 }
 
 struct refusal {
@@ -90,7 +92,7 @@ static void write_detail(struct json *json, const void *context)
 	json_string(json, "token", refusal->token);
 }
 
-static int log_refusal(struct box *box, const char *fault, const char *id)
+static int log_refusal(struct desk *desk, const char *fault, const char *id)
 {
 	static const char subject[] = "capability token";
 	struct refusal refusal = { fault, id };
@@ -100,49 +102,49 @@ static int log_refusal(struct box *box, const char *fault, const char *id)
 		.context = &refusal,
 	};
 
-	box->run.refusals->denied++;
-	return audit_write(box->run.audit, &event);
+	desk->run->refusals->denied++;
+	return audit_write(desk->run->audit, &event);
 }
 
-static int refuse(struct box *box, uint32_t id, const char *fault, const char *token, const char *reason,
+static int refuse(struct desk *desk, uint32_t id, const char *fault, const char *token, const char *reason,
 		  const char *hint)
 {
-	int r = log_refusal(box, fault, token);
+	int r = log_refusal(desk, fault, token);
 
 	if (r == 0)
-		r = rate_refused(&box->run);
-	return r < 0 ? r : reply(box, id, DESK_DENIED, reason, hint);
+		r = rate_refused(desk->run);
+	return r < 0 ? r : reply(desk, id, DESK_DENIED, reason, hint);
 }
 
-static int fail(struct box *box, uint32_t id)
+static int fail(struct desk *desk, uint32_t id)
 {
-	return refuse(box, id, "failed", NULL, "the token could not be checked, so it is refused",
+	return refuse(desk, id, "failed", NULL, "the token could not be checked, so it is refused",
 		      "the person outside can look: atoll token verify");
 }
 
-static int on_refused(struct box *box, uint32_t id, struct frame *frame)
+static int on_refused(struct desk *desk, uint32_t id, struct frame *frame)
 {
 	struct token_refused refused;
 
 	if (token_refused_get(frame, &refused) < 0)
-		return fail(box, id);
-	return refuse(box, id, refused.fault, refused.id, refused.reason, "");
+		return fail(desk, id);
+	return refuse(desk, id, refused.fault, refused.id, refused.reason, "");
 }
 
-static int on_holds(struct box *box, uint32_t id, struct frame *frame)
+static int on_holds(struct desk *desk, uint32_t id, struct frame *frame)
 {
 	struct err err = { 0 };
-	int r = token_grants_add(&box->queue, frame, &err);
+	int r = token_grants_add(desk->queue, frame, &err);
 
 	if (r == 1)
-		return refuse(box, id, "here", NULL, err.message, err.hint);
-	return r < 0 ? r : reply(box, id, DESK_ALLOWED, "the token holds here, for as long as it says", "");
+		return refuse(desk, id, "here", NULL, err.message, err.hint);
+	return r < 0 ? r : reply(desk, id, DESK_ALLOWED, "the token holds here, for as long as it says", "");
 }
 
 static int hear(void *context, uint32_t events)
 {
-	struct box *box = context;
-	struct desk_token *token = &box->desk->token;
+	struct desk *desk = context;
+	struct desk_token *token = &desk->token;
 	static uint8_t bytes[TOKEN_HELD_MAX];
 	uint32_t id = token->id;
 	struct frame frame;
@@ -152,19 +154,19 @@ static int hear(void *context, uint32_t events)
 	(void)events;
 	if (n == -EAGAIN || n == -EINTR)
 		return 0;
-	close_job(box);
+	close_job(desk);
 	if (n <= 0 || frame_open(&frame, bytes, (size_t)n) < 0)
-		return fail(box, id);
+		return fail(desk, id);
 	if (frame.type == TOKEN_REFUSED)
-		return on_refused(box, id, &frame);
-	return frame.type == TOKEN_HOLDS ? on_holds(box, id, &frame) : fail(box, id);
+		return on_refused(desk, id, &frame);
+	return frame.type == TOKEN_HOLDS ? on_holds(desk, id, &frame) : fail(desk, id);
 }
 
 /* ---- the request ---- */
 
-static int start(struct box *box, const void *text, size_t size)
+static int start(struct desk *desk, const void *text, size_t size)
 {
-	struct desk_token *token = &box->desk->token;
+	struct desk_token *token = &desk->token;
 	int low_fd = fd_memfd_sealed("token", text, size), r;
 	cleanup_fd int text_fd = low_fd < 0 ? low_fd : fd_move_above(low_fd, PEER_ABOVE);
 
@@ -172,24 +174,24 @@ static int start(struct box *box, const void *text, size_t size)
 		return text_fd;
 	if (lseek(text_fd, 0, SEEK_SET) < 0)
 		return -errno;
-	r = start_program(box, text_fd);
-	token->source = (struct loop_source){ .fd = token->near_fd, .events = EPOLLIN, .ready = hear, .context = box };
-	return r == 0 ? loop_add(box->run.loop, &token->source) : r;
+	r = start_program(desk, text_fd);
+	token->source = (struct loop_source){ .fd = token->near_fd, .events = EPOLLIN, .ready = hear, .context = desk };
+	return r == 0 ? loop_add(desk->run->loop, &token->source) : r;
 }
 
-int desk_token_present(struct box *box, uint32_t id, const void *text, size_t size)
+int desk_token_present(struct desk *desk, uint32_t id, const void *text, size_t size)
 {
-	struct desk_token *token = &box->desk->token;
+	struct desk_token *token = &desk->token;
 
-	if (!*box->run.request->token_keys)
-		return refuse(box, id, "nowhere", NULL, "the token is refused: there is no place for keys outside",
+	if (!*desk->run->request->token_keys)
+		return refuse(desk, id, "nowhere", NULL, "the token is refused: there is no place for keys outside",
 			      "start the sandbox by somebody with a home directory");
 	if (token->id || clock_monotonic_ns() < token->free_ns)
-		return reply(box, id, DESK_UNANSWERED, "one token is looked at after the other",
+		return reply(desk, id, DESK_UNANSWERED, "one token is looked at after the other",
 			     "present it again in a second");
 	token->id = id;
-	if (start(box, text, size) == 0)
+	if (start(desk, text, size) == 0)
 		return 0;
-	close_job(box);
-	return fail(box, id);
+	close_job(desk);
+	return fail(desk, id);
 }

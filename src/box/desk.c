@@ -12,11 +12,12 @@
 #include "base/str.h"
 #include "box/desk-state.h"
 #include "box/desk-token.h"
-#include "box/state.h"
 #include "build/enter-namespaces.h"
 #include "os/clock.h"
 #include "os/path.h"
+#include "policy/decide.h"
 #include "supervise/peer.h"
+#include "supervise/run.h"
 
 /*
  * A start makes no more than the name: an inode of a socket that nobody listens on. The supervisor makes every
@@ -55,112 +56,104 @@ static int bind_inside(void *context, int root_fd, int *ret_fd)
 static int connection_waits(void *context, uint32_t events);
 
 /* Ends the program, if there is one; whoever waited at it hears the end of the connection. */
-static void lose(struct box *box)
+static void lose(struct desk *desk)
 {
-	struct desk *desk = box->desk;
-
-	loop_remove(box->run.loop, &desk->near_source);
+	loop_remove(desk->run->loop, &desk->near_source);
 	close_fd(&desk->near_fd);
 	peer_end(&desk->process);
-	requests_forget(box);
+	requests_forget(desk);
 	/* The number of its request means another one to the next desk. */
-	desk_token_done(box);
+	desk_token_done(desk);
 }
 
 /* There is nobody at the desk. One that falls again and again is left alone: connections are refused from then on. */
-static int vacate(struct box *box, bool is_fall)
+static int vacate(struct desk *desk, bool is_fall)
 {
-	struct desk *desk = box->desk;
-
-	lose(box);
+	lose(desk);
 	desk->falls += is_fall;
 	if (desk->falls >= DESK_STARTS_MAX) {
 		close_fd(&desk->listen_fd);
 		return 0;
 	}
-	return loop_add(box->run.loop, &desk->listen_source);
+	return loop_add(desk->run->loop, &desk->listen_source);
 }
 
-void desk_send(struct box *box)
+void desk_send(struct desk *desk)
 {
-	struct desk *desk = box->desk;
-
 	/* It is told of its end by the loop, as if it had gone by itself. */
-	if (desk->near_fd >= 0 && frame_send(desk->near_fd, &box->run.out, NULL, 0) < 0)
+	if (desk->near_fd >= 0 && frame_send(desk->near_fd, &desk->run->out, NULL, 0) < 0)
 		shutdown(desk->near_fd, SHUT_RDWR);
 }
 
 static int desk_speaks(void *context, uint32_t events)
 {
-	struct box *box = context;
-	int r = requests_serve(box);
+	struct desk *desk = context;
+	int r = requests_serve(desk);
 
 	(void)events;
 	if (r > 0)
 		return 0;
 	if (r < 0 && r != -EPROTO && r != -EBADMSG && r != -ECONNRESET)
 		return r;
-	return vacate(box, r < 0);
+	return vacate(desk, r < 0);
 }
 
-static int start(struct box *box)
+static int start(struct desk *desk)
 {
-	struct desk *desk = box->desk;
-	int r = peer_start(&box->run, "atoll-desk", peer_uid(&box->run, PEER_DESK), &desk->near_fd, &desk->process);
+	int r = peer_start(desk->run, "atoll-desk", peer_uid(desk->run, PEER_DESK), &desk->near_fd, &desk->process);
 
-	frame_begin(&box->run.out, DESK_START);
+	frame_begin(&desk->run->out, DESK_START);
 	if (r == 0)
-		r = frame_end(&box->run.out);
+		r = frame_end(&desk->run->out);
 	if (r == 0)
-		r = frame_send(desk->near_fd, &box->run.out, &desk->listen_fd, 1);
+		r = frame_send(desk->near_fd, &desk->run->out, &desk->listen_fd, 1);
 	desk->near_source = (struct loop_source){ .fd = desk->near_fd, .events = EPOLLIN, .ready = desk_speaks,
-						  .context = box };
-	return r == 0 ? loop_add(box->run.loop, &desk->near_source) : r;
+						  .context = desk };
+	return r == 0 ? loop_add(desk->run->loop, &desk->near_source) : r;
 }
 
 static int connection_waits(void *context, uint32_t events)
 {
-	struct box *box = context;
+	struct desk *desk = context;
 
 	(void)events;
-	loop_remove(box->run.loop, &box->desk->listen_source);
-	return start(box) < 0 ? vacate(box, true) : 0;
+	loop_remove(desk->run->loop, &desk->listen_source);
+	return start(desk) < 0 ? vacate(desk, true) : 0;
 }
 
-bool desk_open(void *context, const char *path)
+bool desk_open(struct desk **ret_desk, struct run *run, struct runtime_mounts *mounts, struct queue *queue)
 {
-	struct box *box = context;
 	const struct namespaces_task task = { .inside = bind_inside };
-	struct desk *desk;
+	struct desk *desk = calloc(1, sizeof *desk);
 
-	/* Whatever way the caller names it; in a place of its own it gets what it has there. */
-	if (box->desk || !str_equal(path_basename(path), path_basename(DESK_SOCKET)) ||
-	    !policy_hears_requests(box->run.policy->policy))
-		return false;
-	desk = box->desk = calloc(1, sizeof *desk);
 	if (!desk)
 		return false;
-	*desk = (struct desk){ .listen_fd = FD_NONE, .near_fd = FD_NONE, .process = PIDREF_NONE, .tokens = DESK_BURST,
+	*desk = (struct desk){ .run = run, .queue = queue, .mounts = mounts, .listen_fd = FD_NONE, .near_fd = FD_NONE,
+			       .process = PIDREF_NONE, .tokens = DESK_BURST,
 			       .token = { .near_fd = FD_NONE, .process = PIDREF_NONE },
 			       .refilled_ns = clock_monotonic_ns() };
-	if (namespaces_run(&box->run, &task, &desk->listen_fd) < 0)
+	/* Also where it fails: then nobody asks here. */
+	*ret_desk = desk;
+	if (namespaces_run(run, &task, &desk->listen_fd) < 0)
 		return false;
 	desk->listen_source = (struct loop_source){ .fd = desk->listen_fd, .events = EPOLLIN,
-						    .ready = connection_waits, .context = box };
-	return loop_add(box->run.loop, &desk->listen_source) == 0;
+						    .ready = connection_waits, .context = desk };
+	return loop_add(run->loop, &desk->listen_source) == 0;
 }
 
-void desk_close(struct box *box)
+bool desk_is_wanted(const struct run *run, const char *path)
 {
-	struct desk *desk = box->desk;
+	return str_equal(path_basename(path), path_basename(DESK_SOCKET)) && policy_hears_requests(run->policy->policy);
+}
 
+void desk_close(struct desk *desk)
+{
 	if (!desk)
 		return;
-	lose(box);
-	loop_remove(box->run.loop, &desk->listen_source);
+	lose(desk);
+	loop_remove(desk->run->loop, &desk->listen_source);
 	close_fd(&desk->listen_fd);
 	for (size_t i = 0; i < DESK_KEPT_MAX; i++)
 		free(desk->kept[i].frame);
 	free(desk);
-	box->desk = NULL;
 }

@@ -9,13 +9,22 @@
 
 #include <stdbool.h>
 
-#include "policy/policy.h"
-
-struct box;
 struct desk;
+struct queue;
+struct run;
+struct runtime_mounts;
 
-/* See watch_handlers.on_unheard: whether there is a socket now where there was a name only. */
-bool desk_open(void *context, const char *path);
+/*
+ * Whether a connection to this socket, on which nobody listens, is one to the desk. Whatever way the caller names it:
+ * in a place of its own it gets what it has there.
+ */
+bool desk_is_wanted(const struct run *run, const char *path);
 
-/* The sandbox has ended. */
-void desk_close(struct box *box);
+/*
+ * Makes the socket where there was a name only. What is given is borrowed for its life; *ret_desk is owned by the
+ * caller also where nobody can listen there (false), and stays NULL where memory is short.
+ */
+bool desk_open(struct desk **ret_desk, struct run *run, struct runtime_mounts *mounts, struct queue *queue);
+
+/* The sandbox has ended; desk may be NULL. */
+void desk_close(struct desk *desk);

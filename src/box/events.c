@@ -306,6 +306,56 @@ static int on_gated(void *context, pid_t pid, const struct sockaddr *source, con
 	return gate_route(&box->gate, pid, source, target);
 }
 
+static int on_file(void *context, const struct watch_file *event)
+{
+	struct box *box = context;
+
+	return file_gate_judge(&box->files, event);
+}
+
+static int on_file_asks(void *context, const struct watch_file *event)
+{
+	struct box *box = context;
+
+	return file_gate_ask(&box->files, event);
+}
+
+static int on_file_done(void *context, const struct watch_file *event)
+{
+	struct box *box = context;
+
+	return file_gate_record(&box->files, event);
+}
+
+static void on_file_gone(void *context, uint64_t id)
+{
+	struct box *box = context;
+
+	file_gate_gone(&box->files, id);
+}
+
+static int on_move(void *context, const struct watch_move *event)
+{
+	struct box *box = context;
+
+	return move_begin(&box->moves, event);
+}
+
+static int on_moved(void *context, const struct watch_move *event)
+{
+	struct box *box = context;
+
+	return move_find(&box->moves, event);
+}
+
+static bool on_unheard(void *context, const char *path)
+{
+	struct box *box = context;
+
+	return !box->desk && desk_is_wanted(&box->run, path) && desk_open(&box->desk, &box->run, &box->mounts,
+									  &box->queue);
+}
+
 int events_watch_new(struct box *box, int listener_fd)
 {
 	struct watch_handlers handlers = {
@@ -318,13 +368,13 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_gate = on_gate,
 		.is_gate_behind = is_gate_behind,
 		.on_gated = on_gated,
-		.on_file = file_gate_judge,
-		.on_file_asks = file_gate_ask,
-		.on_file_done = file_gate_record,
-		.on_file_gone = file_gate_gone,
-		.on_move = move_begin,
-		.on_moved = move_find,
-		.on_unheard = desk_open,
+		.on_file = on_file,
+		.on_file_asks = on_file_asks,
+		.on_file_done = on_file_done,
+		.on_file_gone = on_file_gone,
+		.on_move = on_move,
+		.on_moved = on_moved,
+		.on_unheard = on_unheard,
 		.context = box,
 	};
 	int r;

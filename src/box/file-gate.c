@@ -8,14 +8,18 @@
 #include <unistd.h>
 
 #include "approve/queue.h"
+#include "audit/writer.h"
 #include "base/str.h"
-#include "box/state.h"
 #include "build/disk-full.h"
+#include "grant/runtime-mount.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/identity.h"
 #include "os/path.h"
 #include "os/proc.h"
+#include "supervise/hub.h"
+#include "supervise/refusals.h"
+#include "supervise/run.h"
 
 /*
  * Theory of operation. What a path is to the sandbox the mounts have settled already; here falls what they cannot
@@ -105,7 +109,8 @@ struct file_paths {
 	const char *path, *target, *exe;
 };
 
-static int write_record(struct box *box, const struct file_note *note, const struct file_paths *paths, uint64_t count)
+static int write_record(struct file_gate *gate, const struct file_note *note, const struct file_paths *paths,
+			uint64_t count)
 {
 	struct file_detail detail = {
 		.call = note->call,
@@ -128,7 +133,7 @@ static int write_record(struct box *box, const struct file_note *note, const str
 		.context = &detail,
 	};
 
-	return audit_write(box->run.audit, &event);
+	return audit_write(gate->run->audit, &event);
 }
 
 /* The program, as the sandbox sees its path. */
@@ -166,16 +171,16 @@ static bool is_same(const struct file_repeat *repeat, const struct file_note *li
 	       (!target || str_equal(repeat->target, target));
 }
 
-static int tell_repeat(struct box *box, struct file_repeat *repeat)
+static int tell_repeat(struct file_gate *gate, struct file_repeat *repeat)
 {
 	struct file_paths paths = { repeat->path, repeat->has_target ? repeat->target : NULL, repeat->exe };
 	int r;
 
 	if (!repeat->hash || !repeat->count)
 		return 0;
-	r = write_record(box, &repeat->note, &paths, repeat->count);
+	r = write_record(gate, &repeat->note, &paths, repeat->count);
 	repeat->count = 0;
-	box->files.waiting--;
+	gate->waiting--;
 	return r;
 }
 
@@ -195,52 +200,52 @@ static void keep(struct file_repeat *repeat, uint64_t hash, const struct file_no
 }
 
 /* Written now, or counted. */
-static int note(struct box *box, const struct file_note *fresh, const struct watch_file *event)
+static int note(struct file_gate *gate, const struct file_note *fresh, const struct watch_file *event)
 {
 	uint64_t hash = hash_of(fresh, event->path, event->target);
-	struct file_log *log = &box->files;
 	struct file_repeat *repeat;
 	char exe[REPEAT_PATH_MAX];
 	struct file_paths paths = { event->path, event->target, exe };
 	int r;
 
-	if (!log->repeats)
-		log->repeats = calloc(REPEATS, sizeof *log->repeats);
-	repeat = log->repeats ? &log->repeats[hash / 2 % REPEATS] : NULL;
+	if (!gate->repeats)
+		gate->repeats = calloc(REPEATS, sizeof *gate->repeats);
+	repeat = gate->repeats ? &gate->repeats[hash / 2 % REPEATS] : NULL;
 	if (repeat && repeat->hash == hash && is_same(repeat, fresh, event->path, event->target)) {
-		log->waiting += !repeat->count++;
+		gate->waiting += !repeat->count++;
 		return 0;
 	}
-	r = repeat ? tell_repeat(box, repeat) : 0;
+	r = repeat ? tell_repeat(gate, repeat) : 0;
 	read_program(fresh->pid, exe, sizeof exe);
 	if (r == 0)
-		r = write_record(box, fresh, &paths, 0);
+		r = write_record(gate, fresh, &paths, 0);
 	if (repeat)
 		keep(repeat, hash, fresh, &paths);
 	return r;
 }
 
-int file_gate_flush(struct box *box, bool is_last)
+int file_gate_flush(struct file_gate *gate, bool is_last)
 {
-	struct file_log *log = &box->files;
 	uint64_t now = clock_monotonic_ns();
 	int r = 0;
 
-	if (!log->waiting || (!is_last && now - log->told_ns < REPEAT_NS))
+	if (!gate->waiting || (!is_last && now - gate->told_ns < REPEAT_NS))
 		return 0;
-	log->told_ns = now;
+	gate->told_ns = now;
 	for (size_t i = 0; r == 0 && i < REPEATS; i++)
-		r = tell_repeat(box, &log->repeats[i]);
+		r = tell_repeat(gate, &gate->repeats[i]);
 	return r;
 }
 
-void file_gate_done(struct box *box)
+void file_gate_done(struct file_gate *gate)
 {
-	for (size_t i = 0; i < box->files.question_count; i++)
-		free(box->files.questions[i].path);
-	free(box->files.questions);
-	free(box->files.repeats);
-	box->files = (struct file_log){ 0 };
+	for (size_t i = 0; i < gate->question_count; i++)
+		free(gate->questions[i].path);
+	free(gate->questions);
+	free(gate->repeats);
+	gate->questions = NULL;
+	gate->repeats = NULL;
+	gate->question_count = 0;
 }
 
 /* ---- decisions ---- */
@@ -257,11 +262,11 @@ static enum action_kind kind_of(const struct watch_file *event)
 	return event->access == WATCH_FILE_READ ? ACTION_FILE_READ : ACTION_FILE_WRITE;
 }
 
-static struct decision decide(const struct box *box, const struct watch_file *event, const char *path)
+static struct decision decide(const struct file_gate *gate, const struct watch_file *event, const char *path)
 {
 	struct action action = { .kind = kind_of(event), .subject = path };
 
-	return policy_decide(box->run.policy->policy, &action);
+	return policy_decide(gate->run->policy->policy, &action);
 }
 
 static struct file_note note_of(const struct watch_file *event, enum verdict verdict, const char *rule, int errnum)
@@ -273,23 +278,24 @@ static struct file_note note_of(const struct watch_file *event, enum verdict ver
 }
 
 /* The errno, or negative: the log failed. */
-static int refuse(struct box *box, const struct watch_file *event, const char *path, const struct decision *decision,
+static int refuse(struct file_gate *gate, const struct watch_file *event, const char *path,
+		  const struct decision *decision,
 		  int errnum)
 {
 	struct action action = { .kind = kind_of(event), .subject = path };
 	struct file_note fresh = note_of(event, VERDICT_DENY, decision->rule.id, errnum);
-	int r = note(box, &fresh, event);
+	int r = note(gate, &fresh, event);
 
-	box->run.refusals->denied++;
+	gate->run->refusals->denied++;
 	/* What follows may write the trust record or start a program: that is nothing for the sandbox's ids. */
 	identity_return();
 	/* To look for credentials where there are none to be seen is looking for them. */
 	if (r == 0 && event->access == WATCH_FILE_READ)
-		r = hub_publish(box->run.hub, EVENT_FILE, &(struct event_file){ event, false });
+		r = hub_publish(gate->run->hub, EVENT_FILE, &(struct event_file){ event, false });
 	if (r == 0)
-		r = denials_add(&box->run.refusals->denials, &action, decision, 0);
+		r = denials_add(&gate->run->refusals->denials, &action, decision, 0);
 	if (r == 0)
-		r = rate_refused(&box->run);
+		r = rate_refused(gate->run);
 	return r < 0 ? r : errnum;
 }
 
@@ -297,10 +303,10 @@ static int refuse(struct box *box, const struct watch_file *event, const char *p
  * A protected name that is read-only in a tree which is written in place: a mount holds it where it exists, and nothing
  * else where it does not.
  */
-static bool is_missing_guard(const struct box *box, const struct watch_file *event, const char *path,
+static bool is_missing_guard(const struct file_gate *gate, const struct watch_file *event, const char *path,
 			     const struct decision *decision)
 {
-	const struct policy *policy = box->run.policy->policy;
+	const struct policy *policy = gate->run->policy->policy;
 
 	return event->access != WATCH_FILE_READ && decision->verdict == VERDICT_DENY && policy_gates_writes(policy) &&
 	       policy_classify(policy, path, &(size_t){ 0 }) == FILE_READ &&
@@ -311,9 +317,9 @@ static bool is_missing_guard(const struct box *box, const struct watch_file *eve
  * Where calls come by here for the sake of protected names alone, a mask in a staged tree is its layer's as without
  * that: what is made there is staged, and never applied.
  */
-static bool is_masked_by_layer(const struct box *box, const char *path)
+static bool is_masked_by_layer(const struct file_gate *gate, const char *path)
 {
-	const struct policy *policy = box->run.policy->policy;
+	const struct policy *policy = gate->run->policy->policy;
 	char above[PATH_MAX];
 	enum file_class class = FILE_MASK;
 
@@ -327,39 +333,39 @@ static bool is_masked_by_layer(const struct box *box, const char *path)
 }
 
 /* A masked name looks absent to who reads, and cannot be made. */
-static int judge_path(struct box *box, const struct watch_file *event, const char *path)
+static int judge_path(struct file_gate *gate, const struct watch_file *event, const char *path)
 {
 	struct decision decision;
 
 	/* It is shown in the place of what is hidden there; what is hidden there is not written to for that. */
-	if (event->access == WATCH_FILE_READ && canaries_have(&box->canaries, path))
+	if (event->access == WATCH_FILE_READ && gate->is_planted(gate->planted, path))
 		return 0;
-	decision = decide(box, event, path);
+	decision = decide(gate, event, path);
 	if (path == event->path) {
-		box->files.judged_id = event->id;
-		box->files.judged = decision;
+		gate->judged_id = event->id;
+		gate->judged = decision;
 	}
 	if (decision.verdict == VERDICT_ASK)
 		return WATCH_FILE_ASKS;
-	if (decision.is_masked ? is_masked_by_layer(box, path) : !is_missing_guard(box, event, path, &decision))
+	if (decision.is_masked ? is_masked_by_layer(gate, path) : !is_missing_guard(gate, event, path, &decision))
 		return 0;
-	return refuse(box, event, path, &decision,
+	return refuse(gate, event, path, &decision,
 		      event->access == WATCH_FILE_READ || event->access == WATCH_FILE_REMOVE ? ENOENT : EACCES);
 }
 
 /* Of a directory, more is renamed than its name. */
-static int judge_move(struct box *box, const struct watch_file *event)
+static int judge_move(struct file_gate *gate, const struct watch_file *event)
 {
-	const struct policy *policy = box->run.policy->policy;
+	const struct policy *policy = gate->run->policy->policy;
 	struct decision decision = policy_decide_move(policy, event->path, event->target);
-	struct decision target = decide(box, event, event->target);
+	struct decision target = decide(gate, event, event->target);
 
 	/* An apply would take the old directory away and leave the new one out. */
 	if (target.is_masked)
-		return refuse(box, event, event->target, &target, EACCES);
+		return refuse(gate, event, event->target, &target, EACCES);
 	if (decision.verdict == VERDICT_ALLOW && event->is_exchange)
 		decision = policy_decide_move(policy, event->target, event->path);
-	return decision.verdict == VERDICT_ALLOW ? 0 : refuse(box, event, event->path, &decision, EACCES);
+	return decision.verdict == VERDICT_ALLOW ? 0 : refuse(gate, event, event->path, &decision, EACCES);
 }
 
 /* How long a pause is stands in a file, which must be there to be read meanwhile. */
@@ -368,30 +374,29 @@ static bool tells_the_agent(const struct watch_file *event)
 	return event->access == WATCH_FILE_READ && path_is_below(event->path, "/run/atoll");
 }
 
-static int take_rate(struct box *box, const struct watch_file *event)
+static int take_rate(struct file_gate *gate, const struct watch_file *event)
 {
 	if (tells_the_agent(event))
 		return 0;
-	return rate_take(&box->run, event->access == WATCH_FILE_READ ? RATE_FILE_READ : RATE_FILE_WRITE);
+	return rate_take(gate->run, event->access == WATCH_FILE_READ ? RATE_FILE_READ : RATE_FILE_WRITE);
 }
 
-int file_gate_judge(void *context, const struct watch_file *event)
+int file_gate_judge(struct file_gate *gate, const struct watch_file *event)
 {
-	struct box *box = context;
-	int r = take_rate(box, event);
+	int r = take_rate(gate, event);
 	int first, second = 0;
 
 	if (r)
 		return r < 0 ? r : EAGAIN;
 	/* What it costs to say so is paid by those alone whose calls come by here anyway. */
-	if (disk_refuses(&box->disk, event))
+	if (disk_refuses(gate->disk, event))
 		return ENOSPC;
-	first = judge_path(box, event, event->path);
+	first = judge_path(gate, event, event->path);
 	if (event->target && (first == 0 || first == WATCH_FILE_ASKS))
-		second = judge_path(box, event, event->target);
+		second = judge_path(gate, event, event->target);
 	if (event->is_directory && (first == 0 || first == WATCH_FILE_ASKS) &&
 	    (second == 0 || second == WATCH_FILE_ASKS)) {
-		int moved = judge_move(box, event);
+		int moved = judge_move(gate, event);
 
 		if (moved)
 			return moved;
@@ -401,83 +406,81 @@ int file_gate_judge(void *context, const struct watch_file *event)
 
 /* ---- questions ---- */
 
-static struct file_question *find_question(struct box *box, uint64_t id, const char *path)
+static struct file_question *find_question(struct file_gate *gate, uint64_t id, const char *path)
 {
-	for (size_t i = 0; i < box->files.question_count; i++)
-		if (box->files.questions[i].id == id && (!path || str_equal(box->files.questions[i].path, path)))
-			return &box->files.questions[i];
+	for (size_t i = 0; i < gate->question_count; i++)
+		if (gate->questions[i].id == id && (!path || str_equal(gate->questions[i].path, path)))
+			return &gate->questions[i];
 	return NULL;
 }
 
-static struct file_question *add_question(struct box *box, const struct watch_file *event, const char *path)
+static struct file_question *add_question(struct file_gate *gate, const struct watch_file *event, const char *path)
 {
-	struct file_log *log = &box->files;
 	struct file_question *question;
 
-	if (!log->questions)
-		log->questions = calloc(FILE_QUESTIONS_MAX, sizeof *log->questions);
-	if (!log->questions || log->question_count == FILE_QUESTIONS_MAX)
+	if (!gate->questions)
+		gate->questions = calloc(FILE_QUESTIONS_MAX, sizeof *gate->questions);
+	if (!gate->questions || gate->question_count == FILE_QUESTIONS_MAX)
 		return NULL;
-	question = &log->questions[log->question_count];
+	question = &gate->questions[gate->question_count];
 	*question = (struct file_question){ .id = event->id, .path = str_dup(path), .access = event->access,
 					    .call = event->call, .pid = event->pid };
 	if (!question->path)
 		return NULL;
-	log->question_count++;
+	gate->question_count++;
 	return question;
 }
 
 static int on_answer(void *context, uint64_t token, const struct queue_outcome *outcome);
 
-static void forget_questions(struct box *box, uint64_t id)
+static void forget_questions(struct file_gate *gate, uint64_t id)
 {
 	struct file_question *question;
 
-	while ((question = find_question(box, id, NULL))) {
+	while ((question = find_question(gate, id, NULL))) {
 		free(question->path);
-		*question = box->files.questions[--box->files.question_count];
+		*question = gate->questions[--gate->question_count];
 	}
 }
 
 /* What the person said is not a rule of the policy: the denial tells it in their words. */
-static int settle(struct box *box, const struct watch_file *event, const char *path,
+static int settle(struct file_gate *gate, const struct watch_file *event, const char *path,
 		  const struct queue_outcome *outcome)
 {
 	struct decision decision = { VERDICT_DENY, outcome->rule, outcome->reason, outcome->hint, NULL, false };
 
-	return refuse(box, event, path, &decision, EACCES);
+	return refuse(gate, event, path, &decision, EACCES);
 }
 
 /* What a caller that died still waited for, it was refused. */
-static void refuse_left(struct box *box, const struct file_question *question, const struct queue_waiter *waiter)
+static void refuse_left(struct file_gate *gate, const struct file_question *question, const struct queue_waiter *waiter)
 {
 	struct watch_file event = { .id = question->id, .pid = question->pid, .call = question->call,
 				    .access = question->access, .path = question->path };
 	struct queue_outcome outcome;
 
 	/* What fails with the log is heard by all who use it next. */
-	if (queue_give_up(&box->queue, waiter, &outcome) > 0)
-		(void)!settle(box, &event, question->path, &outcome);
+	if (queue_give_up(gate->queue, waiter, &outcome) > 0)
+		(void)!settle(gate, &event, question->path, &outcome);
 }
 
-void file_gate_gone(void *context, uint64_t id)
+void file_gate_gone(struct file_gate *gate, uint64_t id)
 {
-	struct box *box = context;
-	struct queue_waiter waiter = { .done = on_answer, .context = box, .token = id };
+	struct queue_waiter waiter = { .done = on_answer, .context = gate, .token = id };
 
 	/* A signal that interrupted the call takes nobody's answer away: it is made again. */
-	for (size_t i = 0; i < box->files.question_count; i++)
-		if (box->files.questions[i].id == id && !box->files.questions[i].is_answered &&
-		    proc_is_over(box->files.questions[i].pid))
-			refuse_left(box, &box->files.questions[i], &waiter);
-	queue_forget(&box->queue, &waiter);
-	forget_questions(box, id);
+	for (size_t i = 0; i < gate->question_count; i++)
+		if (gate->questions[i].id == id && !gate->questions[i].is_answered &&
+		    proc_is_over(gate->questions[i].pid))
+			refuse_left(gate, &gate->questions[i], &waiter);
+	queue_forget(gate->queue, &waiter);
+	forget_questions(gate, id);
 }
 
-void file_gate_end(struct box *box)
+void file_gate_end(struct file_gate *gate)
 {
-	while (box->files.question_count)
-		file_gate_gone(box, box->files.questions[0].id);
+	while (gate->question_count)
+		file_gate_gone(gate, gate->questions[0].id);
 }
 
 static void keep_answer(struct file_question *question, const struct queue_outcome *outcome)
@@ -490,12 +493,12 @@ static void keep_answer(struct file_question *question, const struct queue_outco
 }
 
 /* What the sandbox has at a path of its own is not taken away by what the host has there. */
-static bool is_missing(const struct box *box, const char *path)
+static bool is_missing(const struct file_gate *gate, const char *path)
 {
 	cleanup_fd int root = FD_NONE, fd = FD_NONE;
 	char name[32];
 
-	if (str_format(name, sizeof name, "/proc/%d/root", box->run.init.pid) == 0)
+	if (str_format(name, sizeof name, "/proc/%d/root", gate->run->init.pid) == 0)
 		root = fd_open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY, 0);
 	if (root < 0)
 		return false;
@@ -504,21 +507,21 @@ static bool is_missing(const struct box *box, const char *path)
 }
 
 /* Whether the view lacks it, so that a yes brings it in: what it is by now is what is asked about. */
-static bool lies_outside(struct box *box, const struct watch_file *event, const char *path)
+static bool lies_outside(struct file_gate *gate, const struct watch_file *event, const char *path)
 {
 	struct runtime_mount_object object;
 
-	return !runtime_mount_has(&box->mounts, path, event->access != WATCH_FILE_READ) && is_missing(box, path) &&
-	       runtime_mount_show(&box->mounts, path, &object) == 0 && object.is_found && str_equal(object.path, path);
+	return !runtime_mount_has(gate->mounts, path, event->access != WATCH_FILE_READ) && is_missing(gate, path) &&
+	       runtime_mount_show(gate->mounts, path, &object) == 0 && object.is_found && str_equal(object.path, path);
 }
 
 /* It was allowed before anybody had to be asked, and is brought in now: the call is made again. */
-static int go_on(struct box *box, const struct watch_file *event, struct file_question *question,
+static int call_again(struct file_gate *gate, const struct watch_file *event, struct file_question *question,
 		 const struct queue_outcome *outcome)
 {
 	struct action action = { .kind = kind_of(event), .subject = question->path };
 	struct err err;
-	int r = queue_bring_in(&box->queue, &action, outcome, &err);
+	int r = queue_bring_in(gate->queue, &action, outcome, &err);
 
 	if (r)
 		return r < 0 ? r : 0;
@@ -527,17 +530,17 @@ static int go_on(struct box *box, const struct watch_file *event, struct file_qu
 }
 
 /* Asks about one path. 0: allowed; as file_gate_ask(). */
-static int ask_about(struct box *box, const struct watch_file *event, const char *path)
+static int ask_about(struct file_gate *gate, const struct watch_file *event, const char *path)
 {
-	struct file_question *question = find_question(box, event->id, path);
+	struct file_question *question = find_question(gate, event->id, path);
 	char program[REPEAT_PATH_MAX];
 	struct queue_request request = {
 		.action = { .kind = kind_of(event), .subject = path },
-		.decision = decide(box, event, path),
+		.decision = decide(gate, event, path),
 		.pid = event->pid,
 		.actor.program = program,
 	};
-	struct queue_waiter waiter = { .done = on_answer, .context = box, .token = event->id };
+	struct queue_waiter waiter = { .done = on_answer, .context = gate, .token = event->id };
 	struct queue_outcome outcome;
 	bool is_outside;
 	int r;
@@ -547,63 +550,60 @@ static int ask_about(struct box *box, const struct watch_file *event, const char
 	if (question && question->is_answered) {
 		outcome = (struct queue_outcome){ .rule = { question->rule, "", 0 },
 						   .reason = "a person, or their silence, refused it", .hint = "" };
-		return settle(box, event, path, &outcome);
+		return settle(gate, event, path, &outcome);
 	}
 	if (!question)
-		question = add_question(box, event, path);
+		question = add_question(gate, event, path);
 	if (!question)
 		return ENFILE;
 	read_program(event->pid, program, sizeof program);
-	is_outside = lies_outside(box, event, path);
+	is_outside = lies_outside(gate, event, path);
 	request.flags = is_outside ? GRANT_OUTSIDE : 0;
-	r = queue_begin(&box->queue, &request, &waiter, &outcome);
+	r = queue_begin(gate->queue, &request, &waiter, &outcome);
 	if (r == 1)
 		return WATCH_FILE_WAITS;
 	if (r < 0)
 		return r;
 	keep_answer(question, &outcome);
 	if (!question->is_allowed)
-		return settle(box, event, path, &outcome);
-	return is_outside ? go_on(box, event, question, &outcome) : 0;
+		return settle(gate, event, path, &outcome);
+	return is_outside ? call_again(gate, event, question, &outcome) : 0;
 }
 
-int file_gate_ask(void *context, const struct watch_file *event)
+int file_gate_ask(struct file_gate *gate, const struct watch_file *event)
 {
-	struct box *box = context;
-	int r = ask_about(box, event, event->path);
+	int r = ask_about(gate, event, event->path);
 
 	if (r == 0 && event->target)
-		r = ask_about(box, event, event->target);
+		r = ask_about(gate, event, event->target);
 	if (r != 0 && r != WATCH_FILE_WAITS)
-		forget_questions(box, event->id);
+		forget_questions(gate, event->id);
 	return r;
 }
 
 /* It may come while another call is judged: what follows from it is file_gate_retry()'s. */
 static int on_answer(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
-	struct box *box = context;
-	struct file_log *log = &box->files;
+	struct file_gate *gate = context;
 
-	for (size_t i = 0; i < log->question_count; i++)
-		if (log->questions[i].id == token && !log->questions[i].is_answered) {
-			keep_answer(&log->questions[i], outcome);
-			log->questions[i].is_due = true;
+	for (size_t i = 0; i < gate->question_count; i++)
+		if (gate->questions[i].id == token && !gate->questions[i].is_answered) {
+			keep_answer(&gate->questions[i], outcome);
+			gate->questions[i].is_due = true;
 		}
 	return 0;
 }
 
 /* Each is judged anew: the caller's memory may show another path by now, which the answer is not about. */
-int file_gate_retry(struct box *box)
+int file_gate_retry(struct file_gate *gate)
 {
-	struct file_log *log = &box->files;
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && box->run.watch && i < log->question_count; i++) {
-		if (!log->questions[i].is_due)
+	for (size_t i = 0; r >= 0 && gate->run->watch && i < gate->question_count; i++) {
+		if (!gate->questions[i].is_due)
 			continue;
-		log->questions[i].is_due = false;
-		r = watch_file_retry(box->run.watch, log->questions[i].id);
+		gate->questions[i].is_due = false;
+		r = watch_file_retry(gate->run->watch, gate->questions[i].id);
 		i = SIZE_MAX; /* from the start: they have moved */
 	}
 	return r < 0 ? r : 0;
@@ -623,10 +623,10 @@ static bool is_wanted(const struct policy *policy, const struct watch_file *even
 }
 
 /* By which rule, and as what, something is written down that was not refused. */
-static struct file_note note_of_success(struct box *box, const struct watch_file *event,
+static struct file_note note_of_success(struct file_gate *gate, const struct watch_file *event,
 					const struct decision *decision)
 {
-	const struct file_question *question = find_question(box, event->id, event->path);
+	const struct file_question *question = find_question(gate, event->id, event->path);
 
 	if (question)
 		return note_of(event, VERDICT_ALLOW, question->rule, 0);
@@ -636,37 +636,36 @@ static struct file_note note_of_success(struct box *box, const struct watch_file
 	return note_of(event, decision->verdict, decision->rule.id, 0);
 }
 
-static int record(struct box *box, const struct watch_file *event)
+static int record(struct file_gate *gate, const struct watch_file *event)
 {
 	/* What it was judged by a moment ago. */
-	bool is_judged = box->files.judged_id == event->id;
-	struct decision decision = is_judged ? box->files.judged : decide(box, event, event->path);
+	bool is_judged = gate->judged_id == event->id;
+	struct decision decision = is_judged ? gate->judged : decide(gate, event, event->path);
 	bool is_denied = decision.verdict == VERDICT_DENY;
 	struct file_note fresh;
 	int r;
 
 	if (is_refusal(event->errnum) && is_denied) {
-		r = refuse(box, event, event->path, &decision, event->errnum);
+		r = refuse(gate, event, event->path, &decision, event->errnum);
 		return r < 0 ? r : 0;
 	}
-	box->run.refusals->allowed += !event->errnum;
+	gate->run->refusals->allowed += !event->errnum;
 	/* What is hidden is not there: that is a refusal too. */
-	if (!is_wanted(box->run.policy->policy, event) ||
+	if (!is_wanted(gate->run->policy->policy, event) ||
 	    (event->errnum == ENOENT ? !is_denied : event->errnum && !is_refusal(event->errnum)))
 		return 0;
 	fresh = event->errnum ? note_of(event, VERDICT_DENY, is_denied ? decision.rule.id : "", event->errnum) :
-				note_of_success(box, event, &decision);
-	return note(box, &fresh, event);
+				note_of_success(gate, event, &decision);
+	return note(gate, &fresh, event);
 }
 
-int file_gate_record(void *context, const struct watch_file *event)
+int file_gate_record(struct file_gate *gate, const struct watch_file *event)
 {
-	struct box *box = context;
 	const struct event_file done = { event, !event->errnum && opens(event->call) };
-	int r = record(box, event);
+	int r = record(gate, event);
 
 	if (r == 0)
-		r = hub_publish(box->run.hub, EVENT_FILE, &done);
-	forget_questions(box, event->id);
+		r = hub_publish(gate->run->hub, EVENT_FILE, &done);
+	forget_questions(gate, event->id);
 	return r;
 }

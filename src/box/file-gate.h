@@ -15,7 +15,10 @@
 #include "policy/policy.h"
 #include "watch/watch.h"
 
-struct box;
+struct disk_full;
+struct queue;
+struct run;
+struct runtime_mounts;
 
 /* A question about one path of one call, and its answer. */
 struct file_question {
@@ -32,7 +35,13 @@ struct file_question {
 enum { FILE_QUESTIONS_MAX = 2 * WATCH_FILES_WAITING_MAX };
 
 /* What one process does again and again is counted and written once in a while. */
-struct file_log {
+struct file_gate {
+	struct run *run;
+	struct queue *queue;         /* of questions */
+	struct runtime_mounts *mounts; /* what was granted and brought in */
+	const struct disk_full *disk; /* for whose sake writes are refused */
+	bool (*is_planted)(const void *planted, const char *path); /* shown in the place of what is hidden there */
+	const void *planted;
 	struct file_repeat *repeats; /* owned; NULL until the first */
 	size_t waiting;              /* of these, how many have something to tell */
 	uint64_t told_ns;            /* when all were told last */
@@ -42,19 +51,19 @@ struct file_log {
 	uint64_t judged_id;          /* its notification; 0: none */
 };
 
-/* See on_file, on_file_asks and on_file_done in watch/watch.h; context is the box. */
-int file_gate_judge(void *context, const struct watch_file *event);
-int file_gate_ask(void *context, const struct watch_file *event);
-int file_gate_record(void *context, const struct watch_file *event);
-void file_gate_gone(void *context, uint64_t id);
+/* on_file, on_file_asks, on_file_done and on_file_gone of watch/watch.h; what is borrowed above is set. */
+int file_gate_judge(struct file_gate *gate, const struct watch_file *event);
+int file_gate_ask(struct file_gate *gate, const struct watch_file *event);
+int file_gate_record(struct file_gate *gate, const struct watch_file *event);
+void file_gate_gone(struct file_gate *gate, uint64_t id);
 
 /* Nothing runs inside any more: what is still asked about is refused, and written down. Before queue_end(). */
-void file_gate_end(struct box *box);
+void file_gate_end(struct file_gate *gate);
 
 /* Goes on with the calls whose questions were answered. Negative as watch_serve(). */
-int file_gate_retry(struct box *box) MUST_USE;
+int file_gate_retry(struct file_gate *gate) MUST_USE;
 
 /* Tells what was counted; is_last: all of it, else what has waited for a second. Negative: the log failed. */
-int file_gate_flush(struct box *box, bool is_last) MUST_USE;
+int file_gate_flush(struct file_gate *gate, bool is_last) MUST_USE;
 
-void file_gate_done(struct box *box);
+void file_gate_done(struct file_gate *gate);

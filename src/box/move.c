@@ -14,16 +14,21 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "box/file-gate.h"
 #include "box/move-holders.h"
-#include "box/state.h"
+#include "build/disk-full.h"
 #include "build/enter-namespaces.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/proc.h"
 #include "stage/snapshot/move-tree.h"
+#include "supervise/freeze.h"
+#include "supervise/loop.h"
+#include "supervise/run.h"
 
 /*
  * Theory of operation. A child of the box does it, step by step, and the box says when:
@@ -53,7 +58,7 @@ struct message_frame {
 };
 
 struct move {
-	struct box *box;
+	struct moves *moves;
 	enum phase phase;
 	/* Who asked, by which a call that is made again is known: */
 	pid_t tid;
@@ -136,7 +141,7 @@ static void keep_only(const int *fds, size_t count)
 /* With the sandbox's rights over files, and bound to the box. */
 static int become_mover(const struct move *move, pid_t box)
 {
-	const int kept[] = { move->dir_fd[0], move->dir_fd[1], move->link_fd, move->box->run.init.fd };
+	const int kept[] = { move->dir_fd[0], move->dir_fd[1], move->link_fd, move->moves->run->init.fd };
 	struct rlimit files;
 	sigset_t all;
 	int r;
@@ -144,7 +149,7 @@ static int become_mover(const struct move *move, pid_t box)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	keep_only(kept, ARRAY_SIZE(kept));
-	r = namespaces_take_rights(&move->box->run);
+	r = namespaces_take_rights(move->moves->run);
 	if (r < 0)
 		return r;
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -172,11 +177,12 @@ static struct stage_move plan(const struct move *move)
 static int move_and_seize(const struct move *move, struct holders *holders)
 {
 	struct stage_move todo = plan(move);
-	int r = holders_find(holders, move->box->run.init.pid, move->path[0], todo.is_exchange ? move->path[1] : NULL);
+	int r = holders_find(holders, move->moves->run->init.pid, move->path[0], todo.is_exchange ? move->path[1]
+			     : NULL);
 
 	/* Before anything is moved: who cannot be led to the new place would be left at none. */
 	if (r == 0)
-		r = holders_seize(holders, move->box->run.init.pid);
+		r = holders_seize(holders, move->moves->run->init.pid);
 	if (r < 0)
 		return -EXDEV;
 	todo.kept = holders->kept;
@@ -241,13 +247,13 @@ static int start_child(struct move *move, void (*be)(const struct move *move, pi
 	}
 	move->link_fd = ends[0];
 	move->source = (struct loop_source){ .fd = move->link_fd, .events = EPOLLIN, .ready = on_message,
-					     .context = move->box };
-	return loop_add(move->box->run.loop, &move->source);
+					     .context = move->moves };
+	return loop_add(move->moves->run->loop, &move->source);
 }
 
 static void end_child(struct move *move)
 {
-	loop_remove(move->box->run.loop, &move->source);
+	loop_remove(move->moves->run->loop, &move->source);
 	close_fd(&move->link_fd);
 	if (!move->child)
 		return;
@@ -274,15 +280,14 @@ static int record(struct move *move)
 		.errnum = move->errnum,
 	};
 
-	return file_gate_record(move->box, &event);
+	return file_gate_record(move->moves->files, &event);
 }
 
 /* Its caller asks again at the next turn of the loop. */
 static int finish(struct move *move, int errnum)
 {
-	struct box *box = move->box;
-	struct moves *moves = &box->moves;
-	int thawed = freeze_is_held_by(box->run.freeze, &move_freeze) ? freeze_end(box->run.freeze) : 0, r;
+	struct moves *moves = move->moves;
+	int thawed = freeze_is_held_by(moves->run->freeze, &move_freeze) ? freeze_end(moves->run->freeze) : 0, r;
 
 	end_child(move);
 	for (size_t i = 0; i < 2; i++)
@@ -299,10 +304,10 @@ static int finish(struct move *move, int errnum)
 	return r < 0 ? r : thawed;
 }
 
-static int lost(struct box *box)
+static int lost(struct moves *moves)
 {
-	run_end(&box->run, ENDED_POLICY);
-	return err_set(box->run.err, ERR_INTERNAL, EIO, "stage",
+	run_end(moves->run, ENDED_POLICY);
+	return err_set(moves->run->err, ERR_INTERNAL, EIO, "stage",
 		       "the sandbox was ended: a directory was half renamed, and could not be put back");
 }
 
@@ -311,13 +316,13 @@ static int take_back(struct move *move)
 {
 	end_child(move);
 	move->phase = PHASE_TAKES_BACK;
-	return start_child(move, be_restorer) < 0 ? lost(move->box) : 0;
+	return start_child(move, be_restorer) < 0 ? lost(move->moves) : 0;
 }
 
 static int freeze_for(struct move *move)
 {
-	struct box *box = move->box;
-	int r = freeze_begin(box->run.freeze, &move_freeze, "rename");
+	struct moves *moves = move->moves;
+	int r = freeze_begin(moves->run->freeze, &move_freeze, "rename");
 
 	if (r == -EBUSY)
 		return 0; /* another one holds it: moves_check() tries again */
@@ -340,9 +345,9 @@ static int on_moved(struct move *move, int errnum)
 	int r;
 
 	if (errnum == EIO)
-		return lost(move->box);
+		return lost(move->moves);
 	move->errnum = errnum;
-	r = freeze_end(move->box->run.freeze);
+	r = freeze_end(move->moves->run->freeze);
 	if (r < 0)
 		return r;
 	move->phase = PHASE_LEADS;
@@ -355,7 +360,7 @@ static int on_child_gone(struct move *move)
 	case PHASE_MOVES:
 		return take_back(move);
 	case PHASE_TAKES_BACK:
-		return lost(move->box);
+		return lost(move->moves);
 	case PHASE_LEADS:
 		return finish(move, move->errnum);
 	default:
@@ -365,8 +370,8 @@ static int on_child_gone(struct move *move)
 
 static int on_message(void *context, uint32_t events)
 {
-	struct box *box = context;
-	struct move *move = box->moves.move;
+	struct moves *moves = context;
+	struct move *move = moves->move;
 	struct message_frame frame;
 
 	if (!hear(move->link_fd, &frame))
@@ -376,7 +381,7 @@ static int on_message(void *context, uint32_t events)
 	if (move->phase == PHASE_MOVES && frame.kind == MOVE_MOVED)
 		return on_moved(move, frame.errnum);
 	if (move->phase == PHASE_TAKES_BACK && frame.kind == MOVE_MOVED)
-		return frame.errnum ? lost(box) : finish(move, EXDEV);
+		return frame.errnum ? lost(moves) : finish(move, EXDEV);
 	if (move->phase == PHASE_LEADS && frame.kind == MOVE_LED)
 		return finish(move, move->errnum);
 	return on_child_gone(move);
@@ -406,11 +411,8 @@ static int wait_in_line(struct moves *moves, uint64_t id)
 	return WATCH_FILE_WAITS;
 }
 
-int move_find(void *context, const struct watch_move *event)
+int move_find(struct moves *moves, const struct watch_move *event)
 {
-	struct box *box = context;
-	struct moves *moves = &box->moves;
-
 	for (size_t i = 0; i < MOVES_DONE_MAX; i++) {
 		struct move *done = moves->done[i];
 		int errnum;
@@ -428,13 +430,13 @@ int move_find(void *context, const struct watch_move *event)
 	return wait_in_line(moves, event->id);
 }
 
-static struct move *move_new(struct box *box, const struct watch_move *event)
+static struct move *move_new(struct moves *moves, const struct watch_move *event)
 {
 	struct move *move = calloc(1, sizeof *move);
 
 	if (!move)
 		return NULL;
-	*move = (struct move){ .box = box, .tid = event->pid, .started = start_of(event->pid), .id = event->id,
+	*move = (struct move){ .moves = moves, .tid = event->pid, .started = start_of(event->pid), .id = event->id,
 			       .number = event->number, .flags = event->flags, .call = event->call,
 			       .dir_fd = { FD_NONE, FD_NONE }, .link_fd = FD_NONE };
 	for (size_t i = 0; i < 2; i++) {
@@ -450,17 +452,15 @@ static struct move *move_new(struct box *box, const struct watch_move *event)
 	return move;
 }
 
-int move_begin(void *context, const struct watch_move *event)
+int move_begin(struct moves *moves, const struct watch_move *event)
 {
-	struct box *box = context;
-	struct moves *moves = &box->moves;
 	struct move *move;
 
-	if (box->run.ended != ENDED_NOT || box->run.is_dead)
+	if (moves->run->ended != ENDED_NOT || moves->run->is_dead)
 		return EXDEV;
 	if (moves->move)
 		return wait_in_line(moves, event->id);
-	move = move_new(box, event);
+	move = move_new(moves, event);
 	if (!move)
 		return EXDEV;
 	if (start_child(move, be_child) < 0) {
@@ -474,9 +474,8 @@ int move_begin(void *context, const struct watch_move *event)
 
 /* ---- at each turn of the loop ---- */
 
-static int retry(struct box *box)
+static int retry(struct moves *moves)
 {
-	struct moves *moves = &box->moves;
 	uint64_t ids[MOVES_WAITING_MAX];
 	size_t count = moves->waiting_count;
 	int r = 0;
@@ -484,26 +483,26 @@ static int retry(struct box *box)
 	memcpy(ids, moves->waiting, count * sizeof *ids);
 	moves->waiting_count = 0;
 	moves->is_due = false;
-	for (size_t i = 0; r >= 0 && box->run.watch && i < count; i++)
-		r = watch_file_retry(box->run.watch, ids[i]);
+	for (size_t i = 0; r >= 0 && moves->run->watch && i < count; i++)
+		r = watch_file_retry(moves->run->watch, ids[i]);
 	return r < 0 ? r : 0;
 }
 
-int moves_check(struct box *box)
+int moves_check(struct moves *moves)
 {
-	struct move *move = box->moves.move;
+	struct move *move = moves->move;
 	int r = 0;
 
-	if (move && move->phase == PHASE_PREPARES && box->disk.watch.is_full)
+	if (move && move->phase == PHASE_PREPARES && moves->disk->watch.is_full)
 		r = finish(move, ENOSPC);
 	else if (move && move->phase == PHASE_READY)
 		r = freeze_for(move);
-	return r < 0 || !box->moves.is_due ? r : retry(box);
+	return r < 0 || !moves->is_due ? r : retry(moves);
 }
 
-int moves_timeout_ms(const struct box *box)
+int moves_timeout_ms(const struct moves *moves)
 {
-	const struct move *move = box->moves.move;
+	const struct move *move = moves->move;
 
 	return move && move->phase <= PHASE_READY ? AGAIN_MS : -1;
 }
@@ -523,10 +522,8 @@ static void conclude(struct move *move)
 		(void)!hear(move->link_fd, &frame);
 }
 
-void moves_done(struct box *box)
+void moves_done(struct moves *moves)
 {
-	struct moves *moves = &box->moves;
-
 	if (moves->move) {
 		conclude(moves->move);
 		end_child(moves->move);

@@ -13,13 +13,18 @@
 #include "base/cleanup.h"
 #include "watch/watch.h"
 
-struct box;
+struct disk_full;
+struct file_gate;
+struct run;
 struct move;
 
 /* How many renames wait for the one at work; and of how many the outcome is kept until their callers ask for it. */
 enum { MOVES_WAITING_MAX = WATCH_FILES_WAITING_MAX, MOVES_DONE_MAX = 8 };
 
 struct moves {
+	struct run *run;
+	struct file_gate *files;     /* which writes down what became of it */
+	const struct disk_full *disk;
 	struct move *move;           /* owned: the one at work; NULL: none */
 	struct move *done[MOVES_DONE_MAX]; /* owned */
 	size_t next_done;
@@ -28,18 +33,18 @@ struct moves {
 	bool is_due;                 /* these may go on */
 };
 
-/* See on_move and on_moved in watch/watch.h; context is the box. */
-int move_begin(void *context, const struct watch_move *event);
-int move_find(void *context, const struct watch_move *event);
+/* on_move and on_moved of watch/watch.h; the three pointers above are set. */
+int move_begin(struct moves *moves, const struct watch_move *event);
+int move_find(struct moves *moves, const struct watch_move *event);
 
 /* At each turn of the loop: goes on with what had to wait for a freeze or for another move. */
-int moves_check(struct box *box) MUST_USE;
+int moves_check(struct moves *moves) MUST_USE;
 
 /* How long until moves_check() has something to do, in ms; -1: nothing is to be done. */
-int moves_timeout_ms(const struct box *box);
+int moves_timeout_ms(const struct moves *moves);
 
 /*
  * Nothing inside goes on any more, or it stands still: waits until a move at work is over, and ends its child. Before
  * anybody waits for the end of what is inside, for the child may hold some of it.
  */
-void moves_done(struct box *box);
+void moves_done(struct moves *moves);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "approve/queue.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "box/desk-state.h"
 #include "box/desk-token.h"
-#include "box/state.h"
+#include "grant/runtime-mount.h"
 #include "os/clock.h"
 #include "policy/describe/near.h"
+#include "supervise/refusals.h"
+#include "supervise/run.h"
 
 /*
  * What the desk passes on is judged by the policy in force, like every action; what a rule denies or masks is refused
@@ -27,23 +30,23 @@ struct judged {
 	struct err err;              /* why a file could not be brought in; ERR_NONE: nothing is known against it */
 };
 
-static int reply(struct box *box, const struct desk_answer *answer)
+static int reply(struct desk *desk, const struct desk_answer *answer)
 {
-	if (desk_answer_put(&box->run.out, answer) == 0)
-		desk_send(box);
+	if (desk_answer_put(&desk->run->out, answer) == 0)
+		desk_send(desk);
 	return 0;
 }
 
-static int reply_invalid(struct box *box, uint32_t id, const char *reason, const char *hint)
+static int reply_invalid(struct desk *desk, uint32_t id, const char *reason, const char *hint)
 {
-	return reply(box, &(struct desk_answer){ .id = id, .verdict = DESK_INVALID, .reason = reason, .hint = hint });
+	return reply(desk, &(struct desk_answer){ .id = id, .verdict = DESK_INVALID, .reason = reason, .hint = hint });
 }
 
 /* With what is near and allowed. */
-static int reply_refusal(struct box *box, const struct judged *judged, enum desk_verdict verdict)
+static int reply_refusal(struct desk *desk, const struct judged *judged, enum desk_verdict verdict)
 {
 	const char *names[POLICY_NEAR_MAX + 1] = { NULL };
-	const struct policy *policy = judged->is_file ? box->run.policy->policy : box->run.network_policy;
+	const struct policy *policy = judged->is_file ? desk->run->policy->policy : desk->run->network_policy;
 	struct desk_answer answer = { .id = judged->id, .verdict = verdict, .rule = judged->decision.rule.id,
 				      .reason = judged->decision.reason, .hint = judged->decision.hint,
 				      .near = (char **)names };
@@ -53,7 +56,7 @@ static int reply_refusal(struct box *box, const struct judged *judged, enum desk
 		answer.reason = judged->err.message;
 		answer.hint = judged->err.hint;
 	}
-	return reply(box, &answer);
+	return reply(desk, &answer);
 }
 
 /* ---- who waits ---- */
@@ -74,24 +77,24 @@ static void pending_free(struct desk_pending *pending)
 
 static int answered(void *context, uint64_t token, const struct queue_outcome *outcome);
 
-static struct queue_waiter waiter_of(struct box *box, uint32_t id)
+static struct queue_waiter waiter_of(struct desk *desk, uint32_t id)
 {
-	return (struct queue_waiter){ .done = answered, .context = box, .token = id };
+	return (struct queue_waiter){ .done = answered, .context = desk, .token = id };
 }
 
-static void forget(struct box *box, struct desk_pending *pending)
+static void forget(struct desk *desk, struct desk_pending *pending)
 {
-	struct queue_waiter waiter = waiter_of(box, pending->id);
+	struct queue_waiter waiter = waiter_of(desk, pending->id);
 
-	queue_forget(&box->queue, &waiter);
+	queue_forget(desk->queue, &waiter);
 	pending_free(pending);
 }
 
-void requests_forget(struct box *box)
+void requests_forget(struct desk *desk)
 {
 	for (size_t i = 0; i < DESK_PENDING_MAX; i++)
-		if (box->desk->pending[i].id)
-			forget(box, &box->desk->pending[i]);
+		if (desk->pending[i].id)
+			forget(desk, &desk->pending[i]);
 }
 
 /* So that it can be waited for again by the number that the sandbox was told. */
@@ -138,9 +141,9 @@ static const struct desk_kept *find_kept(const struct desk *desk, uint32_t quest
  * A yes that holds for this one time was meant for what follows the request, and not for the request itself: a
  * connection, a program that is started.
  */
-static int grant_next(struct box *box, uint32_t question)
+static int grant_next(struct desk *desk, uint32_t question)
 {
-	const struct desk_kept *kept = find_kept(box->desk, question);
+	const struct desk_kept *kept = find_kept(desk, question);
 	struct queue_grant_request request = { .scope = ASKING_ONCE, .by = "request" };
 	cleanup_free void *bytes = NULL;
 	struct desk_want wanted;
@@ -152,15 +155,15 @@ static int grant_next(struct box *box, uint32_t question)
 	request.terms = (struct grant_terms){ .kind = (enum action_kind)wanted.kind, .subject = wanted.subject,
 					      .port = (uint16_t)wanted.port,
 					      .argv = wanted.argv[0] ? (const char *const *)wanted.argv : NULL };
-	r = queue_grant_add(&box->queue, &request, &number);
+	r = queue_grant_add(desk->queue, &request, &number);
 	free(wanted.argv);
 	return r == -ENOSPC ? 0 : r;
 }
 
 /* What is in view for a time only is told with that time. hint: memory for it. */
-static void tell_time(const struct box *box, const char *path, struct desk_answer *answer, char hint[TEXT_MAX])
+static void tell_time(const struct desk *desk, const char *path, struct desk_answer *answer, char hint[TEXT_MAX])
 {
-	uint64_t ms = runtime_mount_left_ms(&box->mounts, path, clock_monotonic_ns());
+	uint64_t ms = runtime_mount_left_ms(desk->mounts, path, clock_monotonic_ns());
 	char left[32];
 
 	if (!ms || ms == UINT64_MAX)
@@ -172,15 +175,15 @@ static void tell_time(const struct box *box, const char *path, struct desk_answe
 }
 
 /* The view is changed before the answer leaves, so that whoever hears it can open the path at once. */
-static int act_on_yes(struct box *box, const struct desk_pending *request, const struct queue_outcome *outcome,
+static int act_on_yes(struct desk *desk, const struct desk_pending *request, const struct queue_outcome *outcome,
 		      struct desk_answer *answer, struct err *err)
 {
 	struct action action = { .kind = (enum action_kind)request->kind, .subject = request->path };
 	int r;
 
 	if (!request->path)
-		return outcome->grant ? 0 : grant_next(box, outcome->question);
-	r = queue_bring_in(&box->queue, &action, outcome, err);
+		return outcome->grant ? 0 : grant_next(desk, outcome->question);
+	r = queue_bring_in(desk->queue, &action, outcome, err);
 	if (r <= 0)
 		return r;
 	answer->verdict = DESK_DENIED;
@@ -189,7 +192,7 @@ static int act_on_yes(struct box *box, const struct desk_pending *request, const
 	return 0;
 }
 
-static int reply_outcome(struct box *box, uint32_t id, const struct desk_pending *request,
+static int reply_outcome(struct desk *desk, uint32_t id, const struct desk_pending *request,
 			 const struct queue_outcome *outcome)
 {
 	static const enum desk_verdict verdicts[] = {
@@ -205,33 +208,33 @@ static int reply_outcome(struct box *box, uint32_t id, const struct desk_pending
 	/* The outcome's own are gone after the next call of the queue's. */
 	answer.rule = str_copy(rule, sizeof rule, outcome->rule.id) == 0 ? rule : "";
 	answer.hint = str_copy(hint, sizeof hint, outcome->hint) == 0 ? hint : "";
-	r = outcome->verdict == QUEUE_ALLOWED ? act_on_yes(box, request, outcome, &answer, &err) : 0;
+	r = outcome->verdict == QUEUE_ALLOWED ? act_on_yes(desk, request, outcome, &answer, &err) : 0;
 	if (r == 0 && answer.verdict == DESK_ALLOWED && request->path)
-		tell_time(box, request->path, &answer, hint);
-	return r < 0 ? r : reply(box, &answer);
+		tell_time(desk, request->path, &answer, hint);
+	return r < 0 ? r : reply(desk, &answer);
 }
 
 static int answered(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
-	struct box *box = context;
-	struct desk_pending *pending = find_pending(box->desk, (uint32_t)token);
+	struct desk *desk = context;
+	struct desk_pending *pending = find_pending(desk, (uint32_t)token);
 	int r;
 
 	if (!pending)
 		return 0;
-	r = reply_outcome(box, pending->id, pending, outcome);
+	r = reply_outcome(desk, pending->id, pending, outcome);
 	pending_free(pending);
 	return r;
 }
 
-static int reply_waits(struct box *box, uint32_t id, uint32_t question)
+static int reply_waits(struct desk *desk, uint32_t id, uint32_t question)
 {
-	return reply(box, &(struct desk_answer){
+	return reply(desk, &(struct desk_answer){
 		.id = id, .verdict = DESK_WAITS, .question = question, .rule = "",
 		.reason = "a person is asked; nothing changes until the answer", .hint = "" });
 }
 
-static int ask(struct box *box, const struct judged *judged, const struct desk_want *want, const struct frame *frame)
+static int ask(struct desk *desk, const struct judged *judged, const struct desk_want *want, const struct frame *frame)
 {
 	static const char reason[] = "no rule of the policy gives it, and something inside asks for it";
 	struct queue_request request = {
@@ -241,8 +244,8 @@ static int ask(struct box *box, const struct judged *judged, const struct desk_w
 		.words = want->reason,
 		.wait_max_ms = want->wait_ms,
 	};
-	struct desk_pending *pending = find_pending(box->desk, 0), direct = { .kind = want->kind };
-	struct queue_waiter waiter = waiter_of(box, want->id);
+	struct desk_pending *pending = find_pending(desk, 0), direct = { .kind = want->kind };
+	struct queue_waiter waiter = waiter_of(desk, want->id);
 	struct queue_outcome outcome = { 0 };
 	char *path = judged->is_file ? str_dup(judged->object.path) : NULL;
 	int r;
@@ -252,16 +255,16 @@ static int ask(struct box *box, const struct judged *judged, const struct desk_w
 	if (judged->decision.verdict != VERDICT_ASK)
 		request.decision.reason = reason;
 	direct.path = path;
-	r = queue_begin(&box->queue, &request, pending ? &waiter : NULL, &outcome);
+	r = queue_begin(desk->queue, &request, pending ? &waiter : NULL, &outcome);
 	if (r >= 0 && outcome.question)
-		keep(box->desk, outcome.question, frame);
+		keep(desk, outcome.question, frame);
 	if (r > 0) {
 		*pending = (struct desk_pending){ .id = want->id, .question = outcome.question, .kind = want->kind,
 						  .path = path };
-		return reply_waits(box, want->id, outcome.question);
+		return reply_waits(desk, want->id, outcome.question);
 	}
 	if (r == 0)
-		r = reply_outcome(box, want->id, &direct, &outcome);
+		r = reply_outcome(desk, want->id, &direct, &outcome);
 	free(path);
 	return r;
 }
@@ -292,27 +295,26 @@ static bool is_in_view(const struct decision *decision)
 }
 
 /* 1: it was answered. */
-static int look_at_path(struct box *box, struct judged *judged)
+static int look_at_path(struct desk *desk, struct judged *judged)
 {
-	struct desk *desk = box->desk;
 	int r = clock_monotonic_ns() < desk->deaf_until_ns
 			? -ETIMEDOUT
-			: runtime_mount_show(&box->mounts, judged->action.subject, &judged->object);
+			: runtime_mount_show(desk->mounts, judged->action.subject, &judged->object);
 
 	if (r == -EMFILE) {
-		reply(box, &(struct desk_answer){
+		reply(desk, &(struct desk_answer){
 			.id = judged->id, .verdict = DESK_UNANSWERED, .rule = "ask.requests",
 			.reason = "too many paths are waited for", .hint = "ask again when one is answered" });
 		return 1;
 	}
 	if (r == -EINVAL) {
-		reply_invalid(box, judged->id, "the path is not absolute and normalised", "give the real path");
+		reply_invalid(desk, judged->id, "the path is not absolute and normalised", "give the real path");
 		return 1;
 	}
 	if (r == -ETIMEDOUT) {
 		if (desk->deaf_until_ns < clock_monotonic_ns())
 			desk->deaf_until_ns = clock_monotonic_ns() + DESK_DEAF_MS * (uint64_t)NS_PER_MS;
-		reply(box, &(struct desk_answer){
+		reply(desk, &(struct desk_answer){
 			.id = judged->id, .verdict = DESK_UNANSWERED, .rule = "ask.path",
 			.reason = "a file system does not answer, so no paths are looked at for a minute",
 			.hint = "try again later" });
@@ -322,7 +324,7 @@ static int look_at_path(struct box *box, struct judged *judged)
 }
 
 /* Fills *judged. 1: it was answered; negative: out of memory. */
-static int judge(struct box *box, const struct desk_want *want, struct judged *judged)
+static int judge(struct desk *desk, const struct desk_want *want, struct judged *judged)
 {
 	const struct policy *policy;
 	int r;
@@ -331,17 +333,17 @@ static int judge(struct box *box, const struct desk_want *want, struct judged *j
 							       .subject = want->subject,
 							       .port = (uint16_t)want->port } };
 	if (!find_kind(want->kind, &judged->is_file)) {
-		reply_invalid(box, want->id, "this cannot be asked for", "file.read, file.write, net.connect, exec");
+		reply_invalid(desk, want->id, "this cannot be asked for", "file.read, file.write, net.connect, exec");
 		return 1;
 	}
 	if (want->argv[0])
 		judged->action.argv = (const char *const *)want->argv;
-	policy = judged->is_file ? box->run.policy->policy : box->run.network_policy;
+	policy = judged->is_file ? desk->run->policy->policy : desk->run->network_policy;
 	judged->decision = policy_decide(policy, &judged->action);
 	/* The name that was given is judged first: one that is refused itself leads nowhere. */
 	if (judged->is_file && !is_in_view(&judged->decision) &&
 	    policy_may_be_asked(policy, &judged->action, &judged->decision)) {
-		r = look_at_path(box, judged);
+		r = look_at_path(desk, judged);
 		if (r)
 			return r;
 		judged->action.subject = judged->object.path;
@@ -349,31 +351,31 @@ static int judge(struct box *box, const struct desk_want *want, struct judged *j
 	}
 	judged->may_ask = policy_may_be_asked(policy, &judged->action, &judged->decision);
 	if (judged->is_file && judged->may_ask && !is_in_view(&judged->decision))
-		judged->may_ask = runtime_mount_may_bind(&box->mounts, judged->action.subject,
+		judged->may_ask = runtime_mount_may_bind(desk->mounts, judged->action.subject,
 							 want->kind == ACTION_FILE_WRITE, &judged->err) == 0;
 	return 0;
 }
 
-static bool is_allowed(const struct box *box, const struct judged *judged)
+static bool is_allowed(const struct desk *desk, const struct judged *judged)
 {
 	return is_in_view(&judged->decision) ||
 	       (judged->decision.verdict == VERDICT_SIMULATE && !judged->is_file) ||
-	       (judged->is_file && runtime_mount_covers(&box->mounts, judged->action.subject,
+	       (judged->is_file && runtime_mount_covers(desk->mounts, judged->action.subject,
 					       judged->action.kind == ACTION_FILE_WRITE));
 }
 
-static int reply_allowed(struct box *box, const struct judged *judged)
+static int reply_allowed(struct desk *desk, const struct judged *judged)
 {
 	struct desk_answer answer = { .id = judged->id, .verdict = DESK_ALLOWED, .rule = judged->decision.rule.id,
 				      .reason = judged->decision.reason, .hint = "" };
 
 	if (!is_in_view(&judged->decision) && judged->is_file)
 		answer.reason = "a person has granted it", answer.rule = "ask.grant";
-	return reply(box, &answer);
+	return reply(desk, &answer);
 }
 
 /* How to ask for it, in the words of the client. */
-static int explain_asking(struct box *box, const struct judged *judged)
+static int explain_asking(struct desk *desk, const struct judged *judged)
 {
 	const struct action *action = &judged->action;
 	char memory[TEXT_MAX];
@@ -388,7 +390,7 @@ static int explain_asking(struct box *box, const struct judged *judged)
 	buf_put_text(&hint, " -r REASON");
 	told.decision.hint = buf_text(&hint);
 	/* It has something there already; what a person would be asked for is the machine's own. */
-	return reply_refusal(box, &told, judged->decision.verdict == VERDICT_SIMULATE ? DESK_ALLOWED : DESK_ASKS);
+	return reply_refusal(desk, &told, judged->decision.verdict == VERDICT_SIMULATE ? DESK_ALLOWED : DESK_ASKS);
 }
 
 /* ---- messages ---- */
@@ -407,28 +409,28 @@ static bool take_token(struct desk *desk)
 }
 
 /* 1: it is too much, and was answered. */
-static int check_rate(struct box *box, uint32_t id)
+static int check_rate(struct desk *desk, uint32_t id)
 {
-	if (take_token(box->desk))
+	if (take_token(desk))
 		return 0;
-	reply(box, &(struct desk_answer){
+	reply(desk, &(struct desk_answer){
 		.id = id, .verdict = DESK_UNANSWERED, .rule = "ask.requests", .reason = "too much is asked at once",
 		.hint = "ask again in a few seconds" });
 	return 1;
 }
 
-static int want(struct box *box, const struct desk_want *wanted, const struct frame *frame)
+static int want(struct desk *desk, const struct desk_want *wanted, const struct frame *frame)
 {
 	struct judged judged;
-	int r = check_rate(box, wanted->id);
+	int r = check_rate(desk, wanted->id);
 
 	if (r == 0)
-		r = judge(box, wanted, &judged);
+		r = judge(desk, wanted, &judged);
 	if (r)
 		return r < 0 ? r : 0;
-	if (is_allowed(box, &judged))
-		return reply_allowed(box, &judged);
-	return judged.may_ask ? ask(box, &judged, wanted, frame) : reply_refusal(box, &judged, DESK_DENIED);
+	if (is_allowed(desk, &judged))
+		return reply_allowed(desk, &judged);
+	return judged.may_ask ? ask(desk, &judged, wanted, frame) : reply_refusal(desk, &judged, DESK_DENIED);
 }
 
 /* An id names one request, and 0 none. */
@@ -439,7 +441,7 @@ static bool is_new_id(struct desk *desk, uint32_t id)
 
 static int on_want(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct desk *desk = context;
 	struct desk_want wanted;
 	int r = desk_want_get(frame, &wanted);
 
@@ -447,14 +449,14 @@ static int on_want(void *context, struct frame *frame, int *fds, size_t fd_count
 	(void)fd_count;
 	if (r < 0)
 		return r;
-	r = is_new_id(box->desk, wanted.id) ? want(box, &wanted, frame) : -EBADMSG;
+	r = is_new_id(desk, wanted.id) ? want(desk, &wanted, frame) : -EBADMSG;
 	free(wanted.argv);
 	return r;
 }
 
 static int on_explain(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct desk *desk = context;
 	struct desk_want wanted;
 	struct judged judged;
 	int r = desk_want_get(frame, &wanted);
@@ -463,21 +465,21 @@ static int on_explain(void *context, struct frame *frame, int *fds, size_t fd_co
 	(void)fd_count;
 	if (r < 0)
 		return r;
-	r = check_rate(box, wanted.id);
+	r = check_rate(desk, wanted.id);
 	if (r == 0)
-		r = judge(box, &wanted, &judged);
-	if (r == 0 && is_allowed(box, &judged))
-		r = reply_allowed(box, &judged);
+		r = judge(desk, &wanted, &judged);
+	if (r == 0 && is_allowed(desk, &judged))
+		r = reply_allowed(desk, &judged);
 	else if (r == 0 && judged.may_ask)
-		r = explain_asking(box, &judged);
+		r = explain_asking(desk, &judged);
 	else if (r == 0)
-		r = reply_refusal(box, &judged, DESK_DENIED);
+		r = reply_refusal(desk, &judged, DESK_DENIED);
 	free(wanted.argv);
 	return r < 0 ? r : 0;
 }
 
 /* The request as it came then, under its new id. */
-static int want_again(struct box *box, const struct desk_kept *kept, uint32_t id, uint64_t wait_ms)
+static int want_again(struct desk *desk, const struct desk_kept *kept, uint32_t id, uint64_t wait_ms)
 {
 	cleanup_free void *bytes = NULL;
 	struct desk_want wanted;
@@ -489,76 +491,76 @@ static int want_again(struct box *box, const struct desk_kept *kept, uint32_t id
 	frame.bytes = bytes;
 	wanted.id = id;
 	wanted.wait_ms = wait_ms;
-	r = want(box, &wanted, &frame);
+	r = want(desk, &wanted, &frame);
 	free(wanted.argv);
 	return r;
 }
 
 static int on_wait(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct desk *desk = context;
 	uint32_t id = frame_get_u32(frame), question = frame_get_u32(frame);
 	uint64_t wait_ms = frame_get_u64(frame);
-	const struct desk_kept *kept = find_kept(box->desk, question);
+	const struct desk_kept *kept = find_kept(desk, question);
 
 	(void)fds;
 	(void)fd_count;
-	if (frame_finish(frame) < 0 || wait_ms > DESK_WAIT_MAX_MS || !is_new_id(box->desk, id))
+	if (frame_finish(frame) < 0 || wait_ms > DESK_WAIT_MAX_MS || !is_new_id(desk, id))
 		return -EBADMSG;
 	if (!kept)
-		return reply_invalid(box, id, "there is no such question", "ask again");
-	return want_again(box, kept, id, wait_ms);
+		return reply_invalid(desk, id, "there is no such question", "ask again");
+	return want_again(desk, kept, id, wait_ms);
 }
 
 static int on_token(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct desk *desk = context;
 	uint32_t id = frame_get_u32(frame);
 	const char *text = frame_get_string(frame);
 	int r;
 
 	(void)fds;
 	(void)fd_count;
-	if (frame_finish(frame) < 0 || !text || !is_new_id(box->desk, id))
+	if (frame_finish(frame) < 0 || !text || !is_new_id(desk, id))
 		return -EBADMSG;
-	r = check_rate(box, id);
-	return r ? 0 : desk_token_present(box, id, text, strlen(text));
+	r = check_rate(desk, id);
+	return r ? 0 : desk_token_present(desk, id, text, strlen(text));
 }
 
 static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
-	const struct policy *policy = box->run.policy->policy;
+	struct desk *desk = context;
+	const struct policy *policy = desk->run->policy->policy;
 	struct desk_status status = {
 		.id = frame_get_u32(frame),
-		.session = box->run.request->session,
+		.session = desk->run->request->session,
 		.policy = policy->name,
 		.level = trust_level_names[policy->level],
-		.is_heard = queue_is_heard(&box->queue),
-		.denied = box->run.refusals->denied,
+		.is_heard = queue_is_heard(desk->queue),
+		.denied = desk->run->refusals->denied,
 	};
 
 	(void)fds;
 	(void)fd_count;
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	if (desk_status_put(&box->run.out, &status) == 0)
-		desk_send(box);
+	if (desk_status_put(&desk->run->out, &status) == 0)
+		desk_send(desk);
 	return 0;
 }
 
 static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct box *box = context;
+	struct desk *desk = context;
 	uint32_t id = frame_get_u32(frame);
-	struct desk_pending *pending = id ? find_pending(box->desk, id) : NULL;
+	struct desk_pending *pending = id ? find_pending(desk, id) : NULL;
 
 	(void)fds;
 	(void)fd_count;
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	if (pending)
-		forget(box, pending);
+		forget(desk, pending);
 	return 0;
 }
 
@@ -571,7 +573,7 @@ static const struct frame_rule rules[] = {
 	{ DESK_TOKEN, 1, DESK_MESSAGE_MAX, 0, 0, on_token },
 };
 
-int requests_serve(struct box *box)
+int requests_serve(struct desk *desk)
 {
-	return frame_dispatch(box->desk->near_fd, &box->run.scratch, 0, rules, ARRAY_SIZE(rules), box);
+	return frame_dispatch(desk->near_fd, &desk->run->scratch, 0, rules, ARRAY_SIZE(rules), desk);
 }

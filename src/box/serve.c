@@ -445,7 +445,7 @@ static int timeout_ms(const struct box *box)
 	timeout = earlier(timeout, standing_timeout_ms(&box->standing, now_ns));
 	timeout = earlier(timeout, queue_timeout_ms(&box->queue, now_ns));
 	timeout = earlier(timeout, monitor_timeout_ms(&box->monitor, now_ns));
-	timeout = earlier(timeout, moves_timeout_ms(box));
+	timeout = earlier(timeout, moves_timeout_ms(&box->moves));
 	timeout = earlier(timeout, reviewer_timeout_ms(&box->reviewer, now_ns));
 	return earlier(timeout, prompt_timeout_ms(&box->prompt));
 }
@@ -511,7 +511,7 @@ static int wait_for_event(struct box *box)
 	int timeout = timeout_ms(box), r;
 	bool is_quiet;
 
-	r = file_gate_flush(box, false);
+	r = file_gate_flush(&box->files, false);
 	if (r < 0)
 		return r;
 	if (!box->run.audit->pending.size && !box->files.waiting)
@@ -591,9 +591,9 @@ int serve(struct box *box)
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = standing_check(&box->standing);
 		if (r == 0)
-			r = moves_check(box);
+			r = moves_check(&box->moves);
 		if (r == 0)
-			r = file_gate_retry(box);
+			r = file_gate_retry(&box->files);
 		if (r == 0)
 			r = gate_check(&box->gate);
 		if (r == 0)

@@ -88,7 +88,7 @@ struct box {
 	struct freeze freeze;
 	struct standing standing;	/* of the agent whose record counts; none: nothing is done */
 	struct refusals refusals;
-	struct file_log files;		/* what the file gate counts */
+	struct file_gate files;		/* what the file gate counts */
 	struct moves moves;		/* renames of directories that the kernel leaves to us */
 	struct prompt prompt;  /* of a question, on the terminal */
 	struct reviewer reviewer;	/* who gives a second opinion */
