@@ -181,6 +181,9 @@ int audit_write(struct audit_writer *writer, const struct audit_event *event)
 	}
 	hash_bytes(&writer->head, pending->bytes + start, pending->size - start - 1);
 	writer->next_seq++;
+	if (writer->observer.wrote)
+		writer->observer.wrote(writer->observer.context, event, writer->next_seq - 1, pending->bytes + start,
+				       pending->size - start - 1);
 	return pending->size >= AUDIT_BATCH_MAX ? audit_flush(writer) : 0;
 }
 

@@ -17,6 +17,12 @@ enum {
 	AUDIT_BATCH_MAX = 256 << 10,   /* bytes kept before a write(2) is forced */
 };
 
+/* Hears of each record once it is queued; line: without its newline, borrowed. It writes no record itself. */
+struct audit_observer {
+	void (*wrote)(void *context, const struct audit_event *event, uint64_t seq, const void *line, size_t size);
+	void *context;
+};
+
 struct audit_writer {
 	int fd;                        /* owned; O_APPEND */
 	char session[16];
@@ -25,6 +31,7 @@ struct audit_writer {
 	struct hash written_head;      /* the same for the last line that is in the file */
 	struct buf pending;            /* whole lines not yet written */
 	int error;                     /* sticky negative errno */
+	struct audit_observer observer; /* wrote NULL: nobody; set after audit_writer_init() */
 };
 
 /*

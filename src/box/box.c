@@ -8,6 +8,7 @@
 #include "approve/token-grants.h"
 #include "base/str.h"
 #include "box/close-network.h"
+#include "box/control-link.h"
 #include "box/exec-gate.h"
 #include "box/exec-trial.h"
 #include "box/gate-link.h"
@@ -179,6 +180,9 @@ static int run(struct box *box)
 		return err_set(box->run.err, ERR_STATE, -r, "stage", "the file system of %s cannot be watched: %s",
 			       box->run.request->state_dir, err_errno_name(-r));
 	clocks_init(&box->clocks, box->run.policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), box->looked_ns);
+	if (box->run.request->starter)
+		clocks_set_deadline(&box->clocks, box->run.policy->policy, box->looked_ns,
+				    box->run.request->starter->deadline_ms);
 	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
 	 */
 	r = events_session_start(box);
@@ -419,6 +423,7 @@ int box_announce(struct box *box)
 {
 	cleanup_fd int fd = take_fd(&box->announce_fd);
 
+	link_announce(box);
 	return fd < 0 ? 0 : fd_write_full(fd, box->run.request->session, strlen(box->run.request->session));
 }
 
@@ -502,6 +507,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	if (r < 0 && err->code == ERR_NONE)
 		err_set(err, ERR_INTERNAL, -r, "box", "the sandbox was lost: %s", err_errno_name(-r));
 	r = conclude(box, r, ret_status);
+	box->status = *ret_status;
 	*ret_apply = r == 0 && box_will_apply(box);
 	if (r == 0)
 		summary_print(box);

@@ -214,6 +214,7 @@ static void prepare_watch(struct box *box, const struct building *building)
 /* A detached run reads nothing, and what it says goes into its session's directory. */
 static int start_main_command(struct box *box, struct err *err)
 {
+	const struct run_starter *starter = box->run.request->starter;
 	bool is_detached = box->run.request->flags & REQUEST_DETACH;
 	int fds[STDIO_COUNT] = { 0, 1, 2 };
 	struct command_request request = {
@@ -228,11 +229,18 @@ static int start_main_command(struct box *box, struct err *err)
 	box->command_started_ns = clock_monotonic_ns();
 	if (!box->run.request->argv[0])
 		return 0;
+	if (starter) {
+		request.tty = starter->pty ? STDIO_ALL : 0;
+		request.rows = (uint16_t)(starter->pty >> 16);
+		request.columns = (uint16_t)starter->pty;
+	}
 	if (is_detached)
 		fds[STDIO_OUT] = fds[STDIO_ERR] = box->store.output_fd;
 	else if (!(box->run.request->flags & REQUEST_NO_TTY))
 		request.tty = console_detect();
-	if (request.tty)
+	for (int i = 0; starter && i < STDIO_COUNT; i++)
+		fds[i] = starter->streams[i] < 0 ? fds[i] : starter->streams[i];
+	if (request.tty && !starter)
 		console_size(&request.rows, &request.columns);
 	request.env = command_environment(box, NULL);
 	r = request.env ? command_start(box, &request, &command) : -ENOMEM;

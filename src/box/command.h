@@ -21,6 +21,8 @@ struct command {
 	bool has_begun;	 /* init said that it started, or that it could not */
 	bool has_exited; /* init said so; streams may still deliver */
 	bool is_overdue; /* killed by time.command */
+	bool outlives_client;
+	bool is_told;	 /* those that link have heard of its end */
 	struct stdio stdio;
 	struct console console; /* of the main command; `atoll exec` relays its terminal itself */
 	struct client *client;	/* who asked for it; NULL: the run, or a client that left */

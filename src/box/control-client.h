@@ -17,10 +17,11 @@
 struct box;
 struct command;
 struct err;
+struct link;
 
 enum client_state {
 	CLIENT_NEW, CLIENT_CHANGING, CLIENT_EXEC, CLIENT_STOPPING, CLIENT_FREEZING, CLIENT_ASKING, CLIENT_DONE,
-	CLIENT_REFUSED
+	CLIENT_REFUSED, CLIENT_LINK
 };
 
 struct client {
@@ -36,6 +37,7 @@ struct client {
 	bool is_follower; /* it hears of questions */
 	bool is_owed;	  /* and waits for the next one after: */
 	uint64_t told;	  /* queue_generation() */
+	struct link *link; /* owned (control-link.h); NULL: it speaks of one thing */
 };
 
 /*
@@ -45,6 +47,12 @@ struct client {
 void client_reply(struct client *client, int r, const int *fds, size_t fd_count);
 void client_reply_u32(struct client *client, uint16_t type, uint32_t value);
 void client_reply_error(struct client *client, const struct err *err);
+
+/* Asks all commands to end, and ends the sandbox when they have or after so long. */
+void control_stop(struct box *box, uint32_t grace_ms);
+
+/* Why freeze_begin() did not, for who asked. */
+void control_freeze_error(const struct box *box, int r, struct err *err);
 
 /* Handlers of control-asking.c: see struct frame_rule. */
 int client_on_asks(void *context, struct frame *frame, int *fds, size_t fd_count);

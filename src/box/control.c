@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "box/control-client.h"
+#include "box/control-link.h"
 #include "box/state.h"
 #include "box/status.h"
 #include "os/fd.h"
@@ -34,6 +35,7 @@ static void client_free(struct client *client)
 		if (!client->command->has_exited && command_signal(client->command, SIGHUP) < 0)
 			run_end(&client->box->run, ENDED_POLICY);
 	}
+	link_free(client);
 	change_forget_asker(&client->box->gate, client);
 	loop_remove(client->box->run.loop, &client->source);
 	close_fd(&client->fd);
@@ -150,13 +152,19 @@ static int on_status(void *context, struct frame *frame, int *fds, size_t fd_cou
 static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
-	struct box *box = client->box;
 	uint32_t grace_ms = frame_get_u32(frame);
-	bool is_idle = true;
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_STOPPING;
+	control_stop(client->box, grace_ms);
+	return 0;
+}
+
+void control_stop(struct box *box, uint32_t grace_ms)
+{
+	bool is_idle = true;
+
 	/* Who is asked to end must be able to. */
 	if (freeze_end(box->run.freeze) < 0)
 		grace_ms = 0;
@@ -169,35 +177,31 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 	}
 	box->run.is_stopping = true;
 	box->stop_ns = is_idle ? 0 : clock_monotonic_ns() + (uint64_t)grace_ms * MS_NS;
-	return 0;
 }
 
-static int freeze_error(struct client *client, int r)
+void control_freeze_error(const struct box *box, int r, struct err *err)
 {
-	struct err err;
-
-	if (r == -EBUSY && standing_holds_still(&client->box->standing)) {
-		err_set(&err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
-			trust_level_names[client->box->standing.level]);
-		err_hint(&err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");
+	if (r == -EBUSY && standing_holds_still(&box->standing)) {
+		err_set(err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
+			trust_level_names[box->standing.level]);
+		err_hint(err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");
 	} else if (r == -EBUSY) {
-		err_set(&err, ERR_STATE, EBUSY, "freeze", "another snapshot of this sandbox is being taken");
-		err_hint(&err, "try again when it is done");
+		err_set(err, ERR_STATE, EBUSY, "freeze", "another snapshot of this sandbox is being taken");
+		err_hint(err, "try again when it is done");
 	} else if (r == -ETIMEDOUT) {
-		err_set(&err, ERR_STATE, EAGAIN, "freeze",
+		err_set(err, ERR_STATE, EAGAIN, "freeze",
 			"a process inside is in the middle of a system call and cannot be frozen now");
-		err_hint(&err, "try again, or stop the session first");
+		err_hint(err, "try again, or stop the session first");
 	} else {
-		err_set(&err, ERR_STATE, -r, "freeze", "the sandbox cannot be frozen: %s", err_errno_name(-r));
+		err_set(err, ERR_STATE, -r, "freeze", "the sandbox cannot be frozen: %s", err_errno_name(-r));
 	}
-	client_reply_error(client, &err);
-	return 0;
 }
 
 static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
 	const char *name = frame_get_string(frame);
+	struct err err = { 0 };
 	int r = frame_finish(frame);
 
 	if (r < 0)
@@ -205,9 +209,12 @@ static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_cou
 	client->freeze = (struct freeze_holder){ .thawed = freeze_log };
 	r = freeze_begin(client->box->run.freeze, &client->freeze, name);
 	client->state = r < 0 ? CLIENT_DONE : CLIENT_FREEZING;
-	if (r < 0)
-		return freeze_error(client, r);
-	client_reply_u32(client, CONTROL_DONE, 0);
+	if (r == 0) {
+		client_reply_u32(client, CONTROL_DONE, 0);
+		return 0;
+	}
+	control_freeze_error(client->box, r, &err);
+	client_reply_error(client, &err);
 	return 0;
 }
 
@@ -291,6 +298,7 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 }
 
 static const struct frame_rule client_rules[] = {
+	{ LINK_HELLO, 1 << CLIENT_NEW, 64, 0, 0, link_on_hello },
 	{ CONTROL_POLICY, 1 << CLIENT_NEW, 64, 1, 1, on_policy },
 	{ CONTROL_EXEC, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 3, 3, on_exec },
 	{ CONTROL_SIGNAL, 1 << CLIENT_EXEC, 64, 0, 0, on_signal },
@@ -324,10 +332,14 @@ static bool must_wait(struct client *client)
 	uint8_t header[FRAME_HEADER_SIZE];
 	ssize_t n;
 
-	if (client->state != CLIENT_NEW || (!freeze_is_on(client->box->run.freeze) && !is_spawning(client->box)))
+	if ((client->state != CLIENT_NEW && !client->link) ||
+	    (!freeze_is_on(client->box->run.freeze) && !is_spawning(client->box)))
 		return false;
 	n = recv(client->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
-	return n == (ssize_t)sizeof header && frame_peek_type(header) == CONTROL_EXEC;
+	if (n != (ssize_t)sizeof header)
+		return false;
+	return client->link ? link_must_wait(client, frame_peek_type(header), is_spawning(client->box))
+			    : frame_peek_type(header) == CONTROL_EXEC;
 }
 
 static int client_ready(void *context, uint32_t events)
@@ -343,8 +355,9 @@ static int client_ready(void *context, uint32_t events)
 		client->is_deferred = true;
 		return loop_change(client->box->run.loop, &client->source, 0);
 	}
-	r = frame_dispatch(client->fd, &client->box->run.scratch, client->state, client_rules,
-			       ARRAY_SIZE(client_rules), client);
+	r = client->link ? link_dispatch(client)
+			 : frame_dispatch(client->fd, &client->box->run.scratch, client->state, client_rules,
+					  ARRAY_SIZE(client_rules), client);
 
 	/* A client that breaks the protocol is cut off; the sandbox goes on. */
 	if (r <= 0)
@@ -372,30 +385,39 @@ static void refuse_client(struct client *client)
 	client_reply_error(client, &err);
 }
 
-static int accept_client(void *context, uint32_t events)
+/* Takes fd, which does not block. NULL: it is none of ours, or there are too many. */
+static struct client *add_client(struct box *box, int fd)
 {
-	struct box *box = context;
-	int fd = accept4(box->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client known = { .box = box, .fd = fd }, **slot = NULL, *client;
 
-	if (fd < 0)
-		return 0;
 	for (size_t i = 0; i < BOX_CLIENTS_MAX && !slot; i++)
 		if (!box->clients[i])
 			slot = &box->clients[i];
 	client = slot && may_control(fd, &known) ? calloc(1, sizeof *client) : NULL;
 	if (!client) {
 		close(fd);
-		return 0;
+		return NULL;
 	}
 	*client = known;
 	client->source =
 		(struct loop_source){ .fd = fd, .events = EPOLLIN, .ready = client_ready, .context = client };
 	*slot = client;
-	if (loop_add(box->run.loop, &client->source) < 0)
+	if (loop_add(box->run.loop, &client->source) < 0) {
 		client_free(client);
-	else if (slot >= &box->clients[BOX_CLIENTS_SERVED])
+		return NULL;
+	}
+	if (slot >= &box->clients[BOX_CLIENTS_SERVED])
 		refuse_client(client);
+	return client;
+}
+
+static int accept_client(void *context, uint32_t events)
+{
+	struct box *box = context;
+	int fd = accept4(box->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0)
+		(void)add_client(box, fd);
 	return 0;
 }
 
@@ -433,8 +455,37 @@ int control_bind(struct box *box)
 	return r;
 }
 
+/*
+ * The client that came with the request has said already what it wants to hear: it is heard before anything happens.
+ * The run's own command is its, and does not end with it.
+ */
+static int adopt_starter(struct box *box)
+{
+	int fd = fd_duplicate(box->run.request->starter->socket_fd);
+	int r = fd < 0 ? fd : fd_set_nonblocking(fd, true);
+	struct client *client = r < 0 ? NULL : add_client(box, fd);
+
+	if (!client)
+		return r < 0 ? r : -EPROTO;
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
+		if (!box->commands[i] || !box->commands[i]->is_main)
+			continue;
+		box->commands[i]->client = client;
+		box->commands[i]->outlives_client = true;
+	}
+	while (recv(fd, &(char){ 0 }, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) {
+		if (client_ready(client, EPOLLIN) < 0 || box->clients[0] != client || client->is_deferred)
+			break;
+	}
+	return 0;
+}
+
 int control_start(struct box *box)
 {
+	int r = box->run.request->starter ? adopt_starter(box) : 0;
+
+	if (r < 0)
+		return r;
 	box->listen_source = (struct loop_source){
 		.fd = box->listen_fd, .events = EPOLLIN, .ready = accept_client, .context = box
 	};
@@ -459,6 +510,7 @@ static void tell_followers(struct box *box)
 int control_check(struct box *box)
 {
 	tell_followers(box);
+	link_check(box);
 	if (box->stop_ns == UINT64_MAX || box->run.ended != ENDED_NOT)
 		return 0;
 	if (clock_monotonic_ns() >= box->stop_ns)
@@ -487,7 +539,8 @@ void control_command_started(struct box *box, struct command *command, int maste
 {
 	struct client *client = command->client;
 
-	if (!client)
+	link_command_started(box, command, master_fd);
+	if (!client || client->link)
 		return;
 	frame_begin(&box->run.out, CONTROL_STARTED);
 	client_reply(client, frame_end(&box->run.out), &master_fd, master_fd >= 0);
@@ -495,29 +548,38 @@ void control_command_started(struct box *box, struct command *command, int maste
 
 void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number)
 {
-	if (command->client)
+	link_command_stopped(box, command, signal_number);
+	if (command->client && !command->client->link)
 		client_reply_u32(command->client, CONTROL_STOPPED, signal_number);
+}
+
+/* For people and programs: why there is no more of it. */
+static const char *command_end_name(const struct box *box, const struct command *command, const char *lost)
+{
+	if (lost)
+		return lost;
+	return command->is_overdue ? "time" : ended_names[command->has_exited ? ENDED_EXIT : box->run.ended];
 }
 
 void control_command_ended(struct box *box, struct command *command)
 {
 	struct client *client = command->client;
 	int status = command->has_exited ? command_status(command) : 128 + SIGKILL;
-	const char *lost = NULL;
+	const char *lost = NULL, *ended;
 	int lost_errno = command->has_stdio ? stdio_lost(&command->stdio, &lost) : 0;
 
-	if (!client)
+	ended = command_end_name(box, command, lost_errno ? lost : NULL);
+	if (!command->is_told)
+		link_command_ended(box, command, ended, lost_errno);
+	command->is_told = true;
+	command->client = NULL;
+	if (!client || client->link)
 		return;
 	frame_begin(&box->run.out, CONTROL_EXITED);
 	frame_put_u32(&box->run.out, (uint32_t)status);
 	frame_put_u32(&box->run.out, (uint32_t)(lost_errno ? lost_errno : command->failed_errno));
-	frame_put_string(&box->run.out,
-			 lost_errno ? lost
-			 : command->is_overdue
-				 ? "time"
-				 : ended_names[command->has_exited ? ENDED_EXIT : box->run.ended]);
+	frame_put_string(&box->run.out, ended);
 	client_reply(client, frame_end(&box->run.out), NULL, 0);
-	command->client = NULL;
 	client->command = NULL;
 }
 
@@ -549,6 +611,8 @@ void control_dismiss_clients(struct box *box)
 			continue;
 		if (client->state == CLIENT_STOPPING)
 			client_reply_u32(client, CONTROL_DONE, 0);
+		if (client->link)
+			link_conclude(client);
 		client_free(client);
 	}
 }

@@ -20,6 +20,7 @@
 #include "session/record.h"
 #include "session/run-request.h"
 #include "stage/record/record.h"
+#include "wire/link.h"
 
 enum { NOTICE_MAX = 64 << 10 };
 
@@ -215,6 +216,18 @@ static int detach(const struct launch *launch, struct err *err)
 	return wait_for_start(launch->request, ends[0]);
 }
 
+/* Another program has started it, which hears of everything by its socket: nothing is printed. */
+static int run_for_starter(const struct launch *launch)
+{
+	struct err err = { 0 };
+	int status = run(launch, FD_NONE, &err);
+
+	/* It heard of the end of what lived; then this comes behind that, and it does not read on. */
+	if (err.code != ERR_NONE)
+		link_send_failure(launch->request->starter->socket_fd, &err);
+	return status;
+}
+
 int launch_box(const struct run_request *request, const struct run_policy *policy)
 {
 	struct launch launch = { request, policy };
@@ -225,6 +238,8 @@ int launch_box(const struct run_request *request, const struct run_policy *polic
 	assert(!policy->policy->unenforced_count);
 	/* `atoll run` in ps is now what supervises a sandbox. */
 	prctl(PR_SET_NAME, "atoll-box");
+	if (request->starter)
+		return run_for_starter(&launch);
 	print_notes(request);
 	status = request->flags & REQUEST_DETACH ? detach(&launch, &err) : run(&launch, FD_NONE, &err);
 	if (err.code != ERR_NONE)

@@ -65,7 +65,7 @@ static int on_started(void *context, struct frame *frame, int *fds, size_t fd_co
 	/* While its program starts, which takes longer. */
 	if (command->is_main)
 		store_expect_end(&box->store);
-	if (command->tty && !command->client && command->is_main)
+	if (command->tty && command->is_main && !box->run.request->starter)
 		return command_open_console(command, take_fd(&fds[0]));
 	control_command_started(box, command, fd_count ? fds[0] : FD_NONE);
 	return 0;

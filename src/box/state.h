@@ -80,6 +80,9 @@ struct box {
 	struct command *commands[BOX_COMMANDS_MAX];
 	uint32_t next_command;
 	struct client *clients[BOX_CLIENTS_MAX];
+	struct buf link_out;         /* messages to those that link (control-link.h) */
+	int status;                  /* of the whole, once it has ended: as its starter has it */
+	bool is_announced;           /* it lives, and who waited for that was told */
 
 	struct clocks clocks;
 	struct disk_full disk;		/* of what is staged */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/status.h"
 
+#include <string.h>
+
 #include "approve/queue.h"
 #include "base/num.h"
 #include "box/gate-link.h"
 #include "box/report.h"
 #include "box/state.h"
 #include "os/clock.h"
+#include "wire/field.h"
 
 enum { NS_PER_MS = 1000000 };
 
@@ -31,19 +34,6 @@ static void put_changes(struct box *box, struct json *json)
 	json_object_end(json);
 }
 
-static void put_network(struct box *box, struct json *json)
-{
-	const struct net_gate *gate = &box->gate;
-
-	/* What connections have moved that are still open is the gate's to know; it answers for the next time. */
-	gate_measure(&box->gate);
-	json_u64(json, "net_in", gate->counts.in_bytes > gate->counts.moved_in ? gate->counts.in_bytes
-		 : gate->counts.moved_in);
-	json_u64(json, "net_out", gate->counts.out_bytes > gate->counts.moved_out ? gate->counts.out_bytes
-		 : gate->counts.moved_out);
-	json_u64(json, "connections", gate->counts.connections);
-}
-
 /* Only those that there are. */
 static void put_limits(const struct policy *policy, struct json *json)
 {
@@ -61,26 +51,68 @@ static void put_limits(const struct policy *policy, struct json *json)
 	json_object_end(json);
 }
 
+struct figure {
+	const char *name;
+	uint64_t value;
+};
+
+enum { FIGURES = 13, FIGURES_FIRST = 10 };
+
+/* What the gate knows stands behind the first ones. */
+static void read_figures(struct box *box, struct figure out[FIGURES])
+{
+	const struct limit_usage *usage = &box->run.usage;
+	const struct gate_counts *counts = &box->gate.counts;
+
+	box_read_usage(box);
+	/* What connections have moved that are still open is the gate's to know; it answers for the next time. */
+	gate_measure(&box->gate);
+	const struct figure figures[] = {
+		{ "uptime_ms", (clock_monotonic_ns() - box->run.request->started_ns) / NS_PER_MS },
+		{ "commands", count_commands(box) },
+		{ "processes", usage->processes },
+		{ "memory_bytes", usage->memory_bytes },
+		{ "memory_peak", usage->memory_peak_bytes },
+		{ "cpu_ms", usage->cpu_ns / NS_PER_MS },
+		{ "output_bytes", box->run.output_bytes },
+		{ "denials", box->run.refusals->denials.total },
+		{ "alerts", box->alerts.total },
+		{ "questions", queue_count_open(&box->queue) },
+		{ "net_in", counts->in_bytes > counts->moved_in ? counts->in_bytes : counts->moved_in },
+		{ "net_out", counts->out_bytes > counts->moved_out ? counts->out_bytes : counts->moved_out },
+		{ "connections", counts->connections },
+	};
+	_Static_assert(sizeof figures == FIGURES * sizeof *figures, "all of them");
+	memcpy(out, figures, sizeof figures);
+}
+
 void status_put(struct box *box, struct json *json)
 {
-	box_read_usage(box);
+	struct figure figures[FIGURES];
+
+	read_figures(box, figures);
 	json_object_begin(json, NULL);
 	json_string(json, "session", box->run.request->session);
 	json_string(json, "policy", box->run.network_policy->name);
-	json_u64(json, "uptime_ms", (clock_monotonic_ns() - box->run.request->started_ns) / NS_PER_MS);
-	json_u64(json, "commands", count_commands(box));
-	json_u64(json, "processes", box->run.usage.processes);
-	json_u64(json, "memory_bytes", box->run.usage.memory_bytes);
-	json_u64(json, "memory_peak", box->run.usage.memory_peak_bytes);
-	json_u64(json, "cpu_ms", box->run.usage.cpu_ns / NS_PER_MS);
-	json_u64(json, "output_bytes", box->run.output_bytes);
-	json_u64(json, "denials", box->run.refusals->denials.total);
-	json_u64(json, "alerts", box->alerts.total);
-	json_u64(json, "questions", queue_count_open(&box->queue));
+	for (size_t i = 0; i < FIGURES_FIRST; i++)
+		json_u64(json, figures[i].name, figures[i].value);
 	json_bool(json, "is_followed", control_is_followed(box));
 	put_changes(box, json);
-	put_network(box, json);
+	for (size_t i = FIGURES_FIRST; i < FIGURES; i++)
+		json_u64(json, figures[i].name, figures[i].value);
 	put_limits(box->run.policy->policy, json);
 	report_enforcement(box, json);
 	json_object_end(json);
+}
+
+void status_put_fields(struct box *box, struct buf *out)
+{
+	struct figure figures[FIGURES];
+
+	read_figures(box, figures);
+	field_put_string(out, "policy", box->run.network_policy->name);
+	for (size_t i = 0; i < FIGURES; i++)
+		field_put_u64(out, figures[i].name, figures[i].value);
+	if (staged_count_look(&box->staged_count, &box->staging, clock_monotonic_ns()))
+		field_put_u64(out, "changes", box->staged_count.paths);
 }

@@ -56,6 +56,14 @@ struct run_narrowing {
 	struct hash from_hash;       /* of the policy without it */
 };
 
+/* Who started a sandbox from another program, and stays in touch (wire/link.h). */
+struct run_starter {
+	int socket_fd;               /* borrowed: its connection; what it says first is heard before anything happens */
+	int streams[3];              /* borrowed: of the command; FD_NONE: as with REQUEST_DETACH */
+	uint32_t pty;                /* rows << 16 | columns: the command has a terminal instead; 0: it has none */
+	uint64_t deadline_ms;        /* no longer than this, whatever the policy says; UINT64_MAX: as that says */
+};
+
 /* What becomes of HTTP exchanges. */
 enum tape {
 	TAPE_NONE,
@@ -79,6 +87,7 @@ struct run_request {
 	const char *test_break;      /* ATOLL_TEST_BREAK: fails closed only; NULL */
 	const char *test_limits;     /* ATOLL_TEST_LIMITS: forced backend; NULL */
 	const char *test_hosts;      /* ATOLL_TEST_HOSTS: where names lead, judged like what a resolver says; NULL */
+	const struct run_starter *starter; /* with REQUEST_DETACH; NULL: the command line */
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
 	char **argv;                 /* may be empty with REQUEST_DETACH */
 	char **env;                  /* the caller's environment; the box filters it by the policy */

@@ -64,6 +64,15 @@ void clocks_init(struct clocks *clocks, const struct policy *policy, unsigned cp
 	plan_look(clocks, now_ns);
 }
 
+void clocks_set_deadline(struct clocks *clocks, const struct policy *policy, uint64_t now_ns, uint64_t ms)
+{
+	uint64_t spent_ms = (now_ns - clocks->started_ns) / MS_NS, wall_ms;
+
+	if (__builtin_add_overflow(spent_ms, ms, &wall_ms))
+		wall_ms = NUM_UNLIMITED;
+	clocks->wall_ms = least(wall_ms, policy->limits[RESOURCE_WALL_MS].value);
+}
+
 bool clocks_must_look(const struct clocks *clocks, uint64_t now_ns)
 {
 	return now_ns >= clocks->look_ns;

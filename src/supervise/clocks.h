@@ -28,6 +28,9 @@ struct clocks {
 /* Starts them with the limits of the policy; cpus: how many the sandbox can use at once, 0 is taken as 1. */
 void clocks_init(struct clocks *clocks, const struct policy *policy, unsigned cpus, uint64_t now_ns);
 
+/* The wall clock ends ms from now; never later than the policy says. */
+void clocks_set_deadline(struct clocks *clocks, const struct policy *policy, uint64_t now_ns, uint64_t ms);
+
 /* Whether CPU time or activity must be read now (clocks_saw), since a limit on them might be reached. */
 bool clocks_must_look(const struct clocks *clocks, uint64_t now_ns);
 

@@ -122,6 +122,8 @@ static int add(struct denials *denials, const struct action *action, const struc
 	denials->repeats += denial.repeats;
 	if (!denial.repeats)
 		count_burst(denials);
+	if (!denial.repeats && denials->observer.refused)
+		denials->observer.refused(denials->observer.context, &denial);
 	known = find(denials, &denial);
 	if (known) {
 		known->count++;

@@ -27,7 +27,14 @@ struct denial {
 	uint64_t repeats; /* of them: further places at which one search looked for the same program */
 };
 
+/* Hears of each refusal, also of those that are not kept; but for the further places of one search. */
+struct denial_observer {
+	void (*refused)(void *context, const struct denial *denial); /* NULL: nobody */
+	void *context;
+};
+
 struct denials {
+	struct denial_observer observer;
 	const struct policy *policy; /* which refusals a person could be asked about; borrowed, NULL: none */
 	int fd; /* borrowed: denials.jsonl, O_APPEND */
 	uint64_t file_bytes;

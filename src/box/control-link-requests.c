@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "box/control-link-state.h"
+#include "box/status.h"
+#include "wire/asking.h"
+#include "wire/control.h"
+
+/* What a linked client asks for, each with its ticket. */
+
+enum { MS_NS = 1000000, REQUEST_MAX = 256, QUESTIONS_MAX = 100 << 10 };
+
+static int reply_errno(struct client *client, uint64_t ticket, const char *stage, int errnum, const char *what)
+{
+	struct err err = { 0 };
+
+	err_set(&err, ERR_STATE, errnum, stage, "%s: %s", what, err_errno_name(errnum));
+	return link_reply_error(client, ticket, &err);
+}
+
+/* What fails without a reason of its own is the log, without which nothing may happen. */
+static int reply_failure(struct client *client, uint64_t ticket, int r, struct err *err)
+{
+	if (err->code == ERR_NONE) {
+		err_set(err, ERR_STATE, -r, "audit", "the log of the session cannot be written: %s",
+			err_errno_name(-r));
+		run_end(&client->box->run, ENDED_POLICY);
+	}
+	return link_reply_error(client, ticket, err);
+}
+
+static bool is_ending(struct client *client, uint64_t ticket)
+{
+	if (client->box->run.ended == ENDED_NOT)
+		return false;
+	(void)reply_errno(client, ticket, "session", ESHUTDOWN, "the session is ending");
+	return true;
+}
+
+static int on_credit(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint32_t more = frame_get_u32(frame);
+
+	if (frame_finish(frame) < 0 || more > LINK_CREDIT_MAX || client->link->credit + more > LINK_CREDIT_MAX)
+		return -EBADMSG;
+	client->link->credit += more;
+	link_send_lost(client);
+	return 0;
+}
+
+static int on_subscribe(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame), mask = frame_get_u64(frame);
+
+	if (frame_finish(frame) < 0 || mask >> LINK_EVENT_COUNT)
+		return -EBADMSG;
+	client->link->mask = mask;
+	/* Somebody hears of questions: they are asked, and wait. */
+	client->is_follower = mask & 1u << LINK_EVENT_QUESTION;
+	client->box->queue.listeners_until_ns = 0;
+	link_reply_done(client, ticket);
+	if (client->box->is_announced)
+		link_announce_to(client);
+	return 0;
+}
+
+struct run_fields {
+	struct control_exec exec;
+	uint64_t pty, keep, timeout_ms;
+};
+
+static int get_run_field(struct run_fields *run, const struct field *field)
+{
+	struct {
+		const char *key;
+		char ***strings;
+		const char **text;
+		uint64_t *number;
+	} const table[] = {
+		{ "argv", &run->exec.argv, NULL, NULL },      { "env", &run->exec.env, NULL, NULL },
+		{ "env_add", &run->exec.env_added, NULL, NULL }, { "cwd", NULL, &run->exec.cwd, NULL },
+		{ "pty", NULL, NULL, &run->pty },             { "keep", NULL, NULL, &run->keep },
+		{ "timeout_ms", NULL, NULL, &run->timeout_ms },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		if (!str_equal(table[i].key, field->key))
+			continue;
+		if (table[i].strings && field->kind == FIELD_STRINGS && !*table[i].strings)
+			*table[i].strings = field->strings;
+		else if (table[i].text && field->kind == FIELD_STRING)
+			*table[i].text = field->bytes;
+		else if (table[i].number && field->kind == FIELD_U64)
+			*table[i].number = field->number;
+		else
+			return -EBADMSG;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+static int get_run(struct frame *frame, struct run_fields *run)
+{
+	struct field field = { 0 };
+	int r;
+
+	while ((r = field_get(frame, &field)) == 1) {
+		r = get_run_field(run, &field);
+		if (r < 0) {
+			free(field.strings);
+			return r;
+		}
+		field = (struct field){ 0 };
+	}
+	return r < 0 || !run->exec.argv || !run->exec.argv[0] ? -EBADMSG : 0;
+}
+
+/* "pty" is rows << 16 | columns, and then there are no streams. */
+static int start_command(struct client *client, const struct run_fields *run, const int *fds, struct command **ret)
+{
+	struct box *box = client->box;
+	char *none[] = { NULL };
+	struct control_exec exec = run->exec;
+	char **env;
+	int r;
+
+	exec.env = exec.env ? exec.env : none;
+	exec.env_added = exec.env_added ? exec.env_added : none;
+	env = command_environment(box, &exec);
+	r = env ? command_start(box, &(struct command_request){
+		.argv = exec.argv, .env = env, .cwd = exec.cwd ? exec.cwd : box->run.request->project, .fds = fds,
+		.tty = run->pty ? STDIO_ALL : 0, .rows = (uint16_t)(run->pty >> 16), .columns = (uint16_t)run->pty,
+		.client = client }, ret) : -ENOMEM;
+	strv_free(env);
+	if (r < 0)
+		return r;
+	(*ret)->outlives_client = run->keep;
+	if (run->timeout_ms && run->timeout_ms < UINT64_MAX / MS_NS / 2 &&
+	    (*ret)->started_ns + run->timeout_ms * MS_NS < (*ret)->deadline_ns)
+		(*ret)->deadline_ns = (*ret)->started_ns + run->timeout_ms * MS_NS;
+	return 0;
+}
+
+static int on_run(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame);
+	struct command *command = NULL;
+	struct run_fields run = { 0 };
+	int r = get_run(frame, &run);
+
+	if (r == 0 && fd_count != (run.pty ? 0 : 3))
+		r = -EBADMSG;
+	if (r == 0 && freeze_is_on(client->box->run.freeze))
+		r = reply_errno(client, ticket, "exec", EBUSY, "everything in this sandbox stands still");
+	else if (r == 0 && !is_ending(client, ticket)) {
+		r = start_command(client, &run, fds, &command);
+		if (r < 0)
+			r = reply_errno(client, ticket, "exec", -r, "cannot start a command in this sandbox");
+		else
+			link_reply_u64(client, ticket, "command", command->id);
+	}
+	free(run.exec.argv);
+	free(run.exec.env);
+	free(run.exec.env_added);
+	return r;
+}
+
+static int on_kill(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame), id = frame_get_u64(frame), number = frame_get_u64(frame);
+	struct command *command;
+
+	if (frame_finish(frame) < 0 || number < 1 || number > 64 || id > UINT32_MAX)
+		return -EBADMSG;
+	command = command_find(client->box, (uint32_t)id);
+	if (!command || command->has_exited)
+		return reply_errno(client, ticket, "signal", ESRCH, "no such command runs in this sandbox");
+	if (command_signal(command, (int)number) < 0 ||
+	    (number == SIGCONT && command_continue(command) < 0))
+		return reply_errno(client, ticket, "signal", EIO, "the sandbox does not listen");
+	link_reply_done(client, ticket);
+	return 0;
+}
+
+static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame), grace_ms = frame_get_u64(frame);
+
+	if (frame_finish(frame) < 0 || grace_ms > UINT32_MAX || client->link->stop_ticket)
+		return -EBADMSG;
+	client->link->stop_ticket = ticket;
+	control_stop(client->box, (uint32_t)grace_ms);
+	return 0;
+}
+
+static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame);
+	struct err err = { 0 };
+	int r = frame_finish(frame);
+
+	if (r < 0)
+		return r;
+	client->freeze = (struct freeze_holder){ .thawed = freeze_log };
+	r = freeze_begin(client->box->run.freeze, &client->freeze, "frozen by its owner");
+	if (r < 0) {
+		control_freeze_error(client->box, r, &err);
+		return link_reply_error(client, ticket, &err);
+	}
+	link_reply_done(client, ticket);
+	return 0;
+}
+
+static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame);
+	bool was_held = freeze_is_held_by(client->box->run.freeze, &client->freeze);
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	if (was_held && freeze_end(client->box->run.freeze) < 0)
+		run_end(&client->box->run, ENDED_POLICY);
+	link_reply_u64(client, ticket, "frozen", was_held);
+	return 0;
+}
+
+static void policy_changed(void *asker, const struct err *err, uint32_t ended)
+{
+	struct client *client = asker;
+	uint64_t ticket = client->link->change_ticket;
+
+	client->link->change_ticket = 0;
+	if (err)
+		(void)link_reply_error(client, ticket, err);
+	else
+		link_reply_u64(client, ticket, "connections", ended);
+}
+
+static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct change_asker asker = { policy_changed, client, client->uid, client->pid };
+	uint64_t ticket = frame_get_u64(frame);
+	struct err err = { 0 };
+	int r;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	if (is_ending(client, ticket))
+		return 0;
+	if (client->link->change_ticket)
+		return reply_errno(client, ticket, "policy", EBUSY, "another change is on its way");
+	client->link->change_ticket = ticket;
+	r = change_begin(&client->box->gate, fds[0], &asker, &err);
+	if (r >= 0)
+		return 0;
+	client->link->change_ticket = 0;
+	return reply_failure(client, ticket, r, &err);
+}
+
+static int on_deadline(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct box *box = client->box;
+	uint64_t ticket = frame_get_u64(frame), ms = frame_get_u64(frame);
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	clocks_set_deadline(&box->clocks, box->run.policy->policy, clock_monotonic_ns(), ms);
+	link_reply_done(client, ticket);
+	return 0;
+}
+
+static int on_sample(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame);
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	status_put_fields(client->box, link_reply_begin(client, ticket, ERR_NONE));
+	link_reply_send(client, NULL, 0);
+	return 0;
+}
+
+/* Lists stand in one field, in the form that the other clients get. */
+static int reply_list(struct client *client, uint64_t ticket, const char *key, struct buf *list)
+{
+	int r = frame_end(list);
+
+	if (r == 0)
+		field_put_bytes(link_reply_begin(client, ticket, ERR_NONE), key, list->bytes, list->size);
+	if (r == 0)
+		link_reply_send(client, NULL, 0);
+	buf_done(list);
+	return r;
+}
+
+static int on_questions(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame);
+	struct err err = { 0 };
+	struct buf list;
+	int r;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	r = queue_split_late(&client->box->queue);
+	if (r < 0)
+		return reply_failure(client, ticket, r, &err);
+	buf_init(&list, QUESTIONS_MAX);
+	frame_begin(&list, CONTROL_QUESTIONS);
+	(void)queue_put_questions(&client->box->queue, 0, true, &list);
+	return reply_list(client, ticket, "questions", &list);
+}
+
+static int on_grants(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame), after = frame_get_u64(frame);
+	struct buf list;
+
+	if (frame_finish(frame) < 0 || after > UINT32_MAX)
+		return -EBADMSG;
+	buf_init(&list, QUESTIONS_MAX);
+	frame_begin(&list, CONTROL_GRANTED);
+	queue_put_grants(&client->box->queue, (uint32_t)after, &list);
+	return reply_list(client, ticket, "grants", &list);
+}
+
+static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct queue_answerer by = { "control", client->uid, client->pid };
+	uint64_t ticket = frame_get_u64(frame);
+	struct asking_reply reply;
+	struct err err = { 0 };
+	uint32_t grant = 0;
+	int r = asking_reply_get(frame, &reply);
+
+	if (r < 0)
+		return r;
+	if (is_ending(client, ticket))
+		return 0;
+	r = queue_answer(&client->box->queue, &reply, &by, &grant, &err);
+	if (r)
+		return reply_failure(client, ticket, r, &err);
+	link_reply_u64(client, ticket, "grant", grant);
+	return 0;
+}
+
+static int on_revoke(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	struct queue_answerer by = { "control", client->uid, client->pid };
+	uint64_t ticket = frame_get_u64(frame), number = frame_get_u64(frame);
+	struct err err = { 0 };
+	int r;
+
+	if (frame_finish(frame) < 0 || number > UINT32_MAX)
+		return -EBADMSG;
+	if (is_ending(client, ticket))
+		return 0;
+	r = queue_revoke(&client->box->queue, (uint32_t)number, &by, &err);
+	if (r)
+		return reply_failure(client, ticket, r, &err);
+	link_reply_done(client, ticket);
+	return 0;
+}
+
+static const struct frame_rule rules[] = {
+#define LINKED (1u << CLIENT_LINK)
+	{ LINK_CREDIT, LINKED, REQUEST_MAX, 0, 0, on_credit },
+	{ LINK_SUBSCRIBE, LINKED, REQUEST_MAX, 0, 0, on_subscribe },
+	{ LINK_RUN, LINKED, FRAME_MESSAGE_MAX, 0, 3, on_run },
+	{ LINK_KILL, LINKED, REQUEST_MAX, 0, 0, on_kill },
+	{ LINK_STOP, LINKED, REQUEST_MAX, 0, 0, on_stop },
+	{ LINK_FREEZE, LINKED, REQUEST_MAX, 0, 0, on_freeze },
+	{ LINK_THAW, LINKED, REQUEST_MAX, 0, 0, on_thaw },
+	{ LINK_POLICY, LINKED, REQUEST_MAX, 1, 1, on_policy },
+	{ LINK_DEADLINE, LINKED, REQUEST_MAX, 0, 0, on_deadline },
+	{ LINK_SAMPLE, LINKED, REQUEST_MAX, 0, 0, on_sample },
+	{ LINK_QUESTIONS, LINKED, REQUEST_MAX, 0, 0, on_questions },
+	{ LINK_ANSWER, LINKED, REQUEST_MAX, 0, 0, on_answer },
+	{ LINK_GRANTS, LINKED, REQUEST_MAX, 0, 0, on_grants },
+	{ LINK_REVOKE, LINKED, REQUEST_MAX, 0, 0, on_revoke },
+#undef LINKED
+};
+
+int link_dispatch(struct client *client)
+{
+	return frame_dispatch(client->fd, &client->box->run.scratch, client->state, rules, ARRAY_SIZE(rules), client);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What control-link.c, which has the life of a linked client, control-link-events.c and control-link-requests.c have in
+ * common; nobody else knows it.
+ */
+
+#include "box/control-client.h"
+#include "box/control-link.h"
+#include "box/state.h"
+
+struct link_lost {
+	uint64_t from, to, count; /* numbers of events, all but count 0 where there are none */
+};
+
+struct link {
+	uint64_t mask;            /* bits 1 << enum link_event that it wants to hear */
+	uint64_t next;            /* the number of its next event */
+	uint32_t credit;
+	bool was_announced, was_frozen, has_lost;
+	uint64_t stop_ticket, change_ticket;
+	struct link_lost lost[LINK_EVENT_COUNT];
+};
+
+/* The buffer that all messages to linked clients are made in. */
+struct buf *link_message(struct box *box);
+
+/* A reply: begun, with fields put into what begin returns, and sent. Who does not take it is cut off. */
+struct buf *link_reply_begin(struct client *client, uint64_t ticket, enum err_code code);
+void link_reply_send(struct client *client, const int *fds, size_t fd_count);
+
+/* Whole replies; the last one returns 0, for handlers. */
+void link_reply_done(struct client *client, uint64_t ticket);
+void link_reply_u64(struct client *client, uint64_t ticket, const char *key, uint64_t number);
+int link_reply_error(struct client *client, uint64_t ticket, const struct err *err);
+
+/* Tells of events that were left out, as far as there is credit and room. */
+void link_send_lost(struct client *client);
+
+/* Tells once that the sandbox lives, where the client wants to hear it. */
+void link_announce_to(struct client *client);

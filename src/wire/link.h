@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What is said on a session's control socket (wire/control.h) by a client that speaks of more than one thing at a time:
+ * libatoll. It says LINK_HELLO first. Every request has a ticket of the client's choice, which its one reply brings
+ * back; what happens meanwhile comes as events, as many as the client has given credit for. A box outlives the update
+ * of the programs that speak to it, so that numbers here are never used for anything else.
+ */
+
+#include <stdint.h>
+
+#include "wire/field.h"
+
+enum { LINK_PROTOCOL = 1 };
+
+/* Events that may be under way to one client; what comes then is counted by its type (LINK_EVENT_LOST). */
+enum { LINK_CREDIT_MAX = 64 };
+
+/* Descriptors as the new process of a start finds them: the request, the first client's socket, what it counts. */
+enum { LINK_START_FD = 3, LINK_SOCKET_FD, LINK_FIRST_FD, LINK_FDS_MAX = 8, LINK_START_SIZE_MAX = 4 << 20 };
+
+/* argv[0] of `atoll` as the supervisor of one sandbox, and as what runs one verb and sends what came of it. */
+#define LINK_BOX_NAME "atoll-box"
+#define LINK_JOB_NAME "atoll-job"
+
+enum link_message {
+	/* a start, in a sealed memfd */
+	LINK_START = 16,         /* fields: of a sandbox, or of a job */
+	/* client -> box */
+	LINK_HELLO = 32,         /* u32 lowest, u32 highest protocol that is spoken; -> LINK_WELCOME, or the end */
+	LINK_CREDIT,             /* u32 more events */
+	LINK_SUBSCRIBE,          /* u64 ticket, u64 bits 1 << enum link_event */
+	LINK_RUN,                /* u64 ticket, fields; fds: 0, 1, 2, or none with "pty"; -> "command" */
+	LINK_KILL,               /* u64 ticket, u64 command, u64 signal */
+	LINK_STOP,               /* u64 ticket, u64 grace ms */
+	LINK_FREEZE,             /* u64 ticket */
+	LINK_THAW,               /* u64 ticket */
+	LINK_POLICY,             /* u64 ticket; fd: a snapshot, sealed; -> "ended": connections */
+	LINK_DEADLINE,           /* u64 ticket, u64 ms from now */
+	LINK_SAMPLE,             /* u64 ticket; -> what `atoll top` shows */
+	LINK_QUESTIONS,          /* u64 ticket; -> "questions": bytes, as CONTROL_QUESTIONS */
+	LINK_ANSWER,             /* u64 ticket, struct asking_reply; -> "grant" */
+	LINK_GRANTS,             /* u64 ticket, u64 after which number; -> "grants": bytes, as CONTROL_GRANTED */
+	LINK_REVOKE,             /* u64 ticket, u64 number of a grant */
+	/* box -> client */
+	LINK_WELCOME = 96,       /* u32 protocol, fields: "id", "atoll" */
+	LINK_REPLY,              /* u64 ticket, u32 enum err_code; where that is 0 fields, else those of an error */
+	LINK_EVENT,              /* u64 number, u32 enum link_event, fields */
+};
+
+/* The numbers are those of atoll.h. */
+enum link_event {
+	LINK_EVENT_READY = 1,    /* it lives */
+	LINK_EVENT_FAILED,       /* it does not, and the fields of an error say why; of the first client alone */
+	LINK_EVENT_STARTED,      /* "command"; fd: the master of its terminal, to whom it belongs */
+	LINK_EVENT_OUTPUT,       /* made by the library */
+	LINK_EVENT_STOPPED,      /* "command", "signal" */
+	LINK_EVENT_EXIT,         /* "command", "status", "exit" or "signal", "errno", "ended" */
+	LINK_EVENT_DENIAL,       /* "kind", "subject", "rule", "reason", "hint" */
+	LINK_EVENT_QUESTION,     /* this and those below: "type", "subject", "rule", "verdict", "record" */
+	LINK_EVENT_ANSWERED,
+	LINK_EVENT_ALERT,
+	LINK_EVENT_LIMIT,
+	LINK_EVENT_FROZEN,       /* "frozen": 1 or 0 */
+	LINK_EVENT_POLICY,
+	LINK_EVENT_LOG,          /* "seq", "record": a line of the log, without its newline */
+	LINK_EVENT_LOST,         /* "event": type, "from", "to": numbers, "count" */
+	LINK_EVENT_DONE,         /* made by the library */
+	LINK_EVENT_END,          /* "ended", "status"; the last one */
+	LINK_EVENT_COUNT,
+};
+
+/* The fields of an error: "where", "what", "hint", "errno". */
+struct err;
+void link_put_error(struct buf *out, const struct err *err);
+
+/* LINK_EVENT_FAILED, from a starter's own process; what nobody hears is lost. */
+void link_send_failure(int socket_fd, const struct err *err);
