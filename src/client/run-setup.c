@@ -79,6 +79,28 @@ static bool has_policy_of_origin(const struct run_setup *given)
 	return given->origin && !given->policy && !given->trust;
 }
 
+/* The starter had it compiled, for this project: another would have other paths. */
+static bool has_own_snapshot(const struct run_setup *given)
+{
+	return given->starter && given->policy_fd >= 0;
+}
+
+static int load_snapshot(const struct run_setup *given, const struct dirs *dirs,
+			 struct compiled *ret_compiled, struct err *err)
+{
+	char path[32];
+	int r = str_format(path, sizeof path, "/proc/self/fd/%d", given->policy_fd);
+
+	if (r == 0)
+		r = compiled_load(path, ret_compiled, err);
+	if (r < 0 || str_equal(snapshot_policy(ret_compiled->snapshot)->project, dirs->project))
+		return r;
+	compiled_done(ret_compiled);
+	err_set(err, ERR_POLICY, EINVAL, "policy", "the policy was loaded for another project");
+	err_hint(err, "load it for the project of the sandbox");
+	return -EINVAL;
+}
+
 /* A policy may have all of its sections and still be none that this atoll runs under here. */
 static int refuse_policy(const struct policy *policy, const struct dirs *dirs, struct err *err)
 {
@@ -125,7 +147,9 @@ static int find_policy(const struct run_setup *given, const struct dirs *dirs, c
 	char policy[PATH_MAX];
 	int r = describe_policy(given, dirs, lowered, policy, &request, err);
 
-	if (r == 0 && has_policy_of_origin(given))
+	if (r == 0 && has_own_snapshot(given))
+		r = load_snapshot(given, dirs, ret_compiled, err);
+	else if (r == 0 && has_policy_of_origin(given))
 		r = compiled_load(given->origin->policy, ret_compiled, err);
 	else if (r == 0)
 		r = compiled_get(&request, ret_compiled, err);
@@ -273,7 +297,7 @@ static int lower_policy(const struct run_setup *given, const struct dirs *dirs, 
 	r = keep_names(inputs);
 	if (r < 0 || inputs->standing.level >= policy->level)
 		return r;
-	if (has_policy_of_origin(given))
+	if (has_own_snapshot(given) || has_policy_of_origin(given))
 		return refuse_fork(&inputs->standing, err);
 	inputs->lowered = trust_level_names[inputs->standing.level];
 	r = find_policy(given, dirs, inputs->lowered, &lowered, err);
@@ -501,6 +525,36 @@ static int launch(struct run_request *request, const struct compiled *compiled)
 							 .policy = snapshot_policy(compiled->snapshot) });
 }
 
+static bool is_name_valid(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length >= 1 && length <= 64 && name[0] != '-' && name[0] != '.' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == length;
+}
+
+int run_setup_check(const struct run_setup *given, struct err *err)
+{
+	char shown[ERR_QUOTE_SIZE];
+
+	if (given->name && !is_name_valid(given->name)) {
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of a session",
+			err_quote(shown, given->name));
+		err_hint(err,
+			 "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
+		return -EINVAL;
+	}
+	if (given->agent && !trust_agent_is_valid(given->agent)) {
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of an agent",
+			err_quote(shown, given->agent));
+		err_hint(err, "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
+		return -EINVAL;
+	}
+	if (given->trust && names_find(trust_level_names, TRUST_COUNT, given->trust) < 0)
+		return trust_level_set_unknown("run", given->trust, err);
+	return 0;
+}
+
 /* A frame of its own, which is given back with the rest of the stack (memory_rest_stack()). */
 __attribute__((noinline)) static int find_and_collect(const struct run_setup *given, struct run_inputs *inputs,
 						    struct run_request *request, char *kept[PATHS_KEPT + 1],
@@ -531,7 +585,8 @@ int run_setup_start(const struct run_setup *given, char **command, uint64_t star
 		.test_hosts = getenv("ATOLL_TEST_HOSTS"),
 		.started_ns = started_ns,
 		.argv = command,
-		.env = environ,
+		.env = given->environment ? given->environment : environ,
+		.starter = given->starter,
 		.env_exact = given->exact_env,
 		.env_added = given->exact_env ? given->exact_env : added,
 		.publish = published,
@@ -539,7 +594,7 @@ int run_setup_start(const struct run_setup *given, char **command, uint64_t star
 		.origin = given->origin ? given->origin->session : NULL,
 		.chain = given->origin ? (char **)given->origin->layers : none,
 	};
-	int r = secure_fds(err);
+	int r = given->starter ? 0 : secure_fds(err);
 
 	buf_init(&inputs.held, TOKEN_HELD_MAX);
 	if (r == 0)
@@ -548,7 +603,7 @@ int run_setup_start(const struct run_setup *given, char **command, uint64_t star
 		r = make_published(&given->publish, published, err);
 	if (r < 0)
 		return r;
-	r = random_session_id(session);
+	r = given->session ? str_copy(session, sizeof session, given->session) : random_session_id(session);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
 	r = find_and_collect(given, &inputs, &request, kept, err);

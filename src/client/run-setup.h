@@ -32,10 +32,17 @@ struct run_setup {
 	const struct narrow_prompt *prompt; /* how a person is asked about a narrower policy; NULL: nobody is */
 	void (*notice)(const char *text); /* a line for people, with its newline; NULL: nobody is told */
 	const struct fork_origin *origin; /* whose staged state it begins with; NULL: none */
+	const struct run_starter *starter; /* the program that started this one for it; NULL: the command line */
+	const char *session;         /* the id that the starter chose */
+	int policy_fd;               /* with a starter: the snapshot to run under, borrowed; FD_NONE: as above */
+	char **environment;          /* what the policy passes of it reaches the command; NULL: ours */
 };
 
+/* Whether the names in it can be names: of a session, an agent, a level. -EINVAL with *err. */
+int run_setup_check(const struct run_setup *given, struct err *err) MUST_USE;
+
 /*
- * Closes everything inherited above 2 and becomes the box (box/launch.h). The exit status, also 125 when atoll-policy
- * has told the user what is wrong; negative with *err when it came to nothing before.
+ * Without a starter closes everything inherited above 2. Becomes the box (box/launch.h). The exit status, also 125
+ * when atoll-policy has told the user what is wrong; negative with *err when it came to nothing before.
  */
 int run_setup_start(const struct run_setup *given, char **command, uint64_t started_ns, struct err *err) MUST_USE;

@@ -8,8 +8,10 @@
 #include "build/guardian.h"
 #include "os/fd.h"
 #include "prog/atoll/run/dry-run.h"
+#include "prog/atoll/run/started.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
+#include "wire/link.h"
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
@@ -45,6 +47,24 @@ static int meet_limits(struct err *err)
 	return -EINVAL;
 }
 
+/* As another program starts it: 1, with the exit status. */
+static int run_started(const char *name, int *ret_status)
+{
+	bool is_box = str_equal(name, LINK_BOX_NAME);
+	struct err err = { 0 };
+
+	if (!is_box && !str_equal(name, LINK_JOB_NAME))
+		return 0;
+	*ret_status = 125;
+	if (fd_secure_standard() < 0)
+		return 1;
+	if (meet_limits(&err) < 0)
+		link_send_failure(LINK_SOCKET_FD, &err);
+	else
+		*ret_status = is_box ? started_box_main() : started_job_main();
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -62,6 +82,8 @@ int main(int argc, char **argv)
 		return fd_secure_standard() < 0 ? 125 : dry_run_held_main();
 	/* Ignored, as a caller may have left it, nobody could be waited for; what we start inherits it. */
 	signal(SIGCHLD, SIG_DFL);
+	if (argc > 0 && run_started(argv[0], &status))
+		return status;
 	status = meet_limits(&err);
 	if (status < 0) {
 		say_error(&err);

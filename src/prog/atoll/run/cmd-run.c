@@ -63,13 +63,6 @@ static const struct option options[] = {
 #undef AT
 };
 
-static bool is_name_valid(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length >= 1 && length <= 64 && name[0] != '-' && name[0] != '.' &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == length;
-}
 
 static int check_options(const struct run_options *given, bool has_command, struct err *err)
 {
@@ -107,22 +100,7 @@ static int check_options(const struct run_options *given, bool has_command, stru
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--report needs a file, not an empty name");
 	if (given->setup.policy && !*given->setup.policy)
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--policy needs a policy, not an empty name");
-	if (given->setup.name && !is_name_valid(given->setup.name)) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of a session",
-			err_quote(shown, given->setup.name));
-		err_hint(err,
-			 "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
-		return -EINVAL;
-	}
-	if (given->setup.agent && !trust_agent_is_valid(given->setup.agent)) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s cannot be the name of an agent",
-			err_quote(shown, given->setup.agent));
-		err_hint(err, "1 to 64 letters, digits, '.', '_' and '-', beginning with none of '.' and '-'");
-		return -EINVAL;
-	}
-	if (given->setup.trust && names_find(trust_level_names, TRUST_COUNT, given->setup.trust) < 0)
-		return trust_level_set_unknown("run", given->setup.trust, err);
-	return 0;
+	return run_setup_check(&given->setup, err);
 }
 
 static uint32_t request_flags(const struct run_options *given)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Where a caller's sandboxes are, and who the caller is. Immutable, and counted: each handle holds one, so that it is
+ * the last of them that frees it. Part of libatoll.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "atoll.h"
+#include "base/cleanup.h"
+
+struct buf;
+
+struct atoll_context {
+	unsigned references;     /* atomic */
+	pid_t pid;               /* who made it: a child behind fork(2) is another */
+	uid_t uid;
+	char state[PATH_MAX], runtime[PATH_MAX], program[PATH_MAX];
+	char **environment;      /* owned: what atoll finds these places by */
+	int timeout_ms;
+	bool wants_log;          /* records of logs are events */
+};
+
+struct atoll_context *context_ref(struct atoll_context *context);
+
+/* Whether this process may use it: 0, or ATOLL_E_FORKED, ATOLL_E_IDENTITY, ATOLL_E_INVALID for NULL. */
+int context_check(const struct atoll_context *context, struct atoll_error *error) MUST_USE;

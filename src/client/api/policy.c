@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/api/policy.h"
+
+#include <string.h>
+
+#include "client/api/fault.h"
+#include "os/fd.h"
+
+int policy_check(const struct atoll_policy *policy, struct atoll_error *error)
+{
+	int r = context_check(policy ? policy->context : NULL, error);
+
+	return r == 0 && policy->fd < 0
+		       ? fault_set(error, ATOLL_E_POLICY, 0, "policy", "it has problems (atoll_policy_problem)")
+		       : r;
+}
+
+void atoll_policy_free(atoll_policy *policy)
+{
+	if (!policy)
+		return;
+	close_fd(&policy->fd);
+	rows_done(&policy->problems);
+	atoll_context_free(policy->context);
+	free(policy);
+}
+
+int atoll_policy_problem(const atoll_policy *policy, size_t index, const atoll_record **ret)
+{
+	if (!policy || index >= policy->problems.count)
+		return 0;
+	*ret = policy->problems.list[index];
+	return 1;
+}
+
+int atoll_policy_hash(const atoll_policy *policy, uint8_t out[32])
+{
+	if (!policy || policy->fd < 0)
+		return ATOLL_E_INVALID;
+	memcpy(out, policy->hash, sizeof policy->hash);
+	return 0;
+}
+
+static int take_problems(struct atoll_policy *policy, const struct job_result *result, struct atoll_error *error)
+{
+	const char *message = NULL;
+	int r = rows_from_json(&policy->problems, ATOLL_PROBLEM, result->text, result->size);
+
+	if (r == -ENOMEM)
+		return fault_errno(error, r, "policy");
+	if (r < 0 || !policy->problems.count)
+		return job_status(result, error);
+	message = record_string(policy->problems.list[0], "message");
+	return fault_set(error, ATOLL_E_POLICY, 0, "policy", "%s", message ? message : "the policy is wrong");
+}
+
+static int take_result(struct atoll_policy *policy, const struct job_result *result, struct atoll_error *error)
+{
+	int fd;
+
+	if (result->status == 1)
+		return take_problems(policy, result, error);
+	if (result->status || !result->hash)
+		return job_status(result, error) < 0 ? job_status(result, error)
+						     : fault_errno(error, -EPROTO, "policy");
+	fd = fd_memfd_sealed("policy", result->text, result->size);
+	if (fd < 0)
+		return fault_errno(error, fd, "policy");
+	policy->fd = fd_move_above(fd, 3);
+	memcpy(policy->hash, result->hash, sizeof policy->hash);
+	return policy->fd < 0 ? fault_errno(error, policy->fd, "policy") : 0;
+}
+
+static int load(struct atoll_policy *policy, const struct atoll_record *record, struct atoll_error *error)
+{
+	struct job_work work = {
+		.level = record_string(record, "level"), .policy = record_string(record, "policy"),
+		.project = record_string(record, "project"),
+	};
+	struct job_result result = { 0 };
+	struct job *job;
+	int r;
+
+	if (!work.project || work.project[0] != '/')
+		return fault_set(error, ATOLL_E_INVALID, 0, "policy", "\"project\" is no absolute path");
+	if (work.policy && strchr(work.policy, '/') && work.policy[0] != '/')
+		return fault_set(error, ATOLL_E_INVALID, 0, "policy", "\"policy\" is no name and no absolute path");
+	job = job_start(policy->context, &work, error);
+	if (!job)
+		return error ? error->code : ATOLL_E_STATE;
+	r = job_wait(job, policy->context->timeout_ms, &result, error);
+	if (r == 0)
+		r = take_result(policy, &result, error);
+	job_result_done(&result);
+	job_free(job);
+	return r;
+}
+
+int atoll_policy_load(atoll_context *context, const atoll_record *record, atoll_policy **ret,
+		      struct atoll_error *error)
+{
+	struct atoll_policy *policy;
+	int r = context_check(context, error);
+
+	if (r < 0)
+		return r;
+	if (atoll_record_kind(record) != ATOLL_POLICY || !ret)
+		return fault_set(error, ATOLL_E_INVALID, 0, "policy", "there is no record of this kind");
+	policy = calloc(1, sizeof *policy);
+	if (!policy)
+		return fault_errno(error, -ENOMEM, "policy");
+	policy->context = context_ref(context);
+	policy->fd = FD_NONE;
+	r = load(policy, record, error);
+	if (r == 0 || (r == ATOLL_E_POLICY && policy->problems.count))
+		*ret = policy;
+	else
+		atoll_policy_free(policy);
+	return r;
+}

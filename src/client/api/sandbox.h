@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A handle of one sandbox: its socket to the box (wire/link.h), what else is read for it, and the events that a request
+ * left behind while it waited. One thread at a time.
+ */
+
+#include <stdbool.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "client/api/context.h"
+#include "os/clock.h"
+#include "wire/link.h"
+
+struct job;
+
+/* What the caller waits for. */
+struct pending {
+	struct pending *next;
+	uint64_t ticket;
+	struct job *job;         /* owned; NULL: the box answers */
+	struct streams *streams; /* owned; of LINK_RUN: NULL: none */
+};
+
+/* The number of the command that a sandbox is started with. */
+enum { MAIN_COMMAND = 1 };
+
+/* The streams of a command on this side. */
+struct streams {
+	struct streams *next;
+	uint64_t command;        /* its number */
+	int fds[3];              /* owned: our ends */
+	bool is_captured;
+	int terminal_fd;         /* owned: to change its size */
+};
+
+struct queued {
+	struct queued *next;
+	struct atoll_record *event;
+	bool has_credit;         /* to be given back when it is read */
+};
+
+struct atoll_sandbox {
+	struct atoll_context *context;
+	char id[SESSION_ID_SIZE];
+	int epoll_fd, socket_fd; /* socket: FD_NONE once it is over */
+	int wake_fd;             /* an eventfd in epoll_fd, readable while the queue is not empty */
+	bool is_over;            /* END was queued */
+	bool has_failed;
+	uint64_t next_ticket;
+	uint32_t credit;         /* to be given back */
+	struct queued *first, **last;
+	struct pending *pending;
+	struct streams *streams;
+};
+
+/* What a waiting request gets; result is owned. */
+struct answer {
+	uint64_t ticket;         /* 0: none is waited for */
+	bool is_there;
+	int code;
+	struct err err;
+	struct atoll_record *result;
+};
+
+/* A handle that has this socket (taken; FD_NONE: it has ended). NULL: no memory or no descriptors. */
+struct atoll_sandbox *sandbox_new(struct atoll_context *context, const char *id, int socket_fd) MUST_USE;
+
+/* Whether it may be used: as context_check(). */
+int sandbox_check(const struct atoll_sandbox *sandbox, struct atoll_error *error) MUST_USE;
+
+/* Says what protocol is spoken and what shall be heard. 0, or ATOLL_E_*. */
+int sandbox_greet(struct atoll_sandbox *sandbox, struct atoll_error *error) MUST_USE;
+
+/* Queues an event (taken; NULL: -ENOMEM). */
+int sandbox_queue(struct atoll_sandbox *sandbox, struct atoll_record *event, bool has_credit) MUST_USE;
+
+/* Whoever polls sees that there is something, though no message is: after events were queued or taken. 0 or -errno. */
+int sandbox_wake(struct atoll_sandbox *sandbox) MUST_USE;
+
+/*
+ * Takes one message of the box or one piece of anything else that is there, and queues what came of it; the answer to
+ * answer->ticket goes there. 1: something was there; 0: nothing. Negative errno: no memory.
+ */
+int sandbox_step(struct atoll_sandbox *sandbox, struct answer *answer) MUST_USE;
+
+/* Steps until the answer is there. 0, or its code with *error; ATOLL_E_TIMEOUT. *ret (or NULL) is the result. */
+int sandbox_await(struct atoll_sandbox *sandbox, uint64_t ticket, struct atoll_record **ret,
+		  struct atoll_error *error) MUST_USE;
+
+/* Sends one message. 0, or ATOLL_E_*; AGAIN: its socket is full. */
+int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int *fds, size_t fd_count,
+		 struct atoll_error *error) MUST_USE;
+
+/* Begins a request: its ticket is in out. */
+uint64_t sandbox_begin(struct atoll_sandbox *sandbox, struct buf *out, enum link_message type);
+
+/*
+ * Sends it, and waits or not as the caller's ticket says. streams, job: taken; NULL where there are none. With a job
+ * nothing is sent (out NULL).
+ */
+struct request {
+	uint64_t ticket;
+	struct buf *out;
+	const int *fds;
+	size_t fd_count;
+	struct streams *streams;
+	struct job *job;
+};
+int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint64_t *ticket,
+		    struct atoll_record **result, struct atoll_error *error) MUST_USE;
+
+/* Watches a descriptor for it: 0 or -errno. */
+int sandbox_watch(struct atoll_sandbox *sandbox, int fd) MUST_USE;
+
+void streams_free(struct streams *streams);

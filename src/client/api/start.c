@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/str.h"
+#include "client/api/cursor.h"
+#include "client/api/fault.h"
+#include "client/api/policy.h"
+#include "client/api/sandbox.h"
+#include "client/api/spawn.h"
+#include "client/api/streams.h"
+#include "os/fd.h"
+#include "session/record.h"
+
+/* How a handle comes to be: a sandbox that is started, or one that is there. */
+
+static int check_start(const struct atoll_context *context, const struct atoll_policy *policy, bool has_origin,
+		       const struct atoll_record *record, struct atoll_error *error)
+{
+	const char *project = record_string(record, "project");
+	int r = context_check(context, error);
+
+	if (r < 0)
+		return r;
+	if (atoll_record_kind(record) != ATOLL_SANDBOX)
+		return fault_set(error, ATOLL_E_INVALID, 0, "start", "there is no record of this kind");
+	if (policy || !has_origin)
+		r = policy_check(policy, error);
+	if (r == 0 && !has_origin && record_string(record, "snapshot"))
+		r = fault_set(error, ATOLL_E_INVALID, 0, "start", "\"snapshot\" is for atoll_fork()");
+	if (r == 0 && (project ? project[0] != '/' : !has_origin))
+		r = fault_set(error, ATOLL_E_INVALID, 0, "start", "\"project\" is no absolute path");
+	return r;
+}
+
+/* The fds that go along are those of the record, then the policy's. */
+static int put_request(struct spawn_request *request, const struct atoll_policy *policy, const char *origin,
+		       const struct atoll_record *record, const struct stream_plan *plan)
+{
+	int r = record_put_fields(record, stream_keys, &request->frame, request->fds, LINK_FDS_MAX, &request->fd_count);
+
+	field_put_string(&request->frame, "id", request->id);
+	field_put_string(&request->frame, "origin", origin);
+	if (plan->pty)
+		field_put_u64(&request->frame, "pty", plan->pty);
+	for (int i = 0; i < 3; i++) {
+		if (plan->fds[i] < 0)
+			continue;
+		field_put_fd(&request->frame, stream_keys[i], request->fd_count);
+		request->fds[request->fd_count++] = plan->fds[i];
+	}
+	if (policy) {
+		field_put_fd(&request->frame, "policy", request->fd_count);
+		request->fds[request->fd_count++] = policy->fd;
+	}
+	return r;
+}
+
+/* What it is told first waits in its socket: it hears it when it lives. */
+static int adopt(struct atoll_context *context, const char *id, int socket_fd, struct stream_plan *plan,
+		 atoll_sandbox **ret, struct atoll_error *error)
+{
+	struct atoll_sandbox *sandbox = sandbox_new(context, id, socket_fd);
+	int r = sandbox ? sandbox_greet(sandbox, error) : fault_errno(error, -ENOMEM, "start");
+
+	if (r == 0 && plan->ours) {
+		sandbox->streams = plan->ours;
+		sandbox->streams->command = MAIN_COMMAND;
+		plan->ours = NULL;
+	}
+	if (r < 0)
+		atoll_sandbox_free(sandbox);
+	else
+		*ret = sandbox;
+	return r;
+}
+
+static int start(struct atoll_context *context, const struct atoll_policy *policy, const char *origin,
+		 const struct atoll_record *record, atoll_sandbox **ret, struct atoll_error *error)
+{
+	struct spawn_request request;
+	char id[SESSION_ID_SIZE];
+	struct stream_plan plan;
+	int fd, r = random_session_id(id);
+
+	if (r < 0)
+		return fault_errno(error, r, "start");
+	r = stream_plan_make(&plan, record, error);
+	spawn_request_init(&request, context, LINK_BOX_NAME);
+	request.id = id;
+	if (r == 0) {
+		r = put_request(&request, policy, origin, record, &plan);
+		r = r < 0 ? fault_errno(error, r, "start") : 0;
+	}
+	if (r == 0)
+		r = spawn_request_start(&request, context, &fd, error);
+	if (r == 0)
+		r = adopt(context, id, fd, &plan, ret, error);
+	spawn_request_done(&request);
+	stream_plan_done(&plan);
+	return r;
+}
+
+int atoll_create(atoll_context *context, const atoll_policy *policy, const atoll_record *record, atoll_sandbox **ret,
+		 struct atoll_error *error)
+{
+	int r = check_start(context, policy, false, record, error);
+
+	return r < 0 ? r : start(context, policy, NULL, record, ret, error);
+}
+
+int atoll_fork(atoll_sandbox *origin, const atoll_policy *policy, const atoll_record *record, atoll_sandbox **ret,
+	       struct atoll_error *error)
+{
+	int r = sandbox_check(origin, error);
+
+	if (r == 0)
+		r = check_start(origin->context, policy, true, record, error);
+	return r < 0 ? r : start(origin->context, policy, origin->id, record, ret, error);
+}
+
+/* ---- those that are there ---- */
+
+/* sun_path holds 107 bytes and a run-time directory can be longer: through its directory's fd. */
+static int connect_box(const struct atoll_context *context, const char *id)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	cleanup_fd int dir_fd = fd_open_at(AT_FDCWD, context->runtime, O_PATH | O_DIRECTORY, 0);
+	cleanup_fd int fd = FD_NONE;
+	uid_t uid;
+	gid_t gid;
+	pid_t pid;
+	int r = dir_fd < 0 ? dir_fd
+			   : str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock",
+					dir_fd, id);
+
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	r = fd < 0 ? -errno : fd_move_above(fd, 3);
+	if (r < 0)
+		return r;
+	fd = r;
+	while ((r = connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0) == -EINTR)
+		continue;
+	if (r == 0)
+		r = fd_peer_credentials(fd, &uid, &gid, &pid);
+	/* What it answers decides where our descriptors go. */
+	if (r == 0 && uid != context->uid && uid != 0)
+		r = -EPERM;
+	if (r == 0)
+		r = fd_set_nonblocking(fd, true);
+	return r < 0 ? r : take_fd(&fd);
+}
+
+static int queue_end(struct atoll_sandbox *sandbox, const struct session_record *session)
+{
+	struct atoll_record *event = record_new(ATOLL_EVENT);
+	int r = record_put_u64(event, "event", ATOLL_EVENT_END);
+
+	if (r == 0)
+		r = record_put_string(event, "ended", session->ended && *session->ended ? session->ended : "lost");
+	if (r == 0 && session->exit >= 0)
+		r = record_put_u64(event, "status", (uint64_t)session->exit);
+	sandbox->is_over = true;
+	if (r == 0)
+		return sandbox_queue(sandbox, event, false);
+	atoll_record_free(event);
+	return r;
+}
+
+int atoll_find(atoll_context *context, const char *id_or_name, atoll_sandbox **ret, struct atoll_error *error)
+{
+	cleanup_session_record struct session_record session = { 0 };
+	struct atoll_sandbox *sandbox;
+	struct err err = { 0 };
+	int fd = FD_NONE, r = context_check(context, error);
+
+	if (r < 0)
+		return r;
+	if (!id_or_name || !ret)
+		return fault_set(error, ATOLL_E_INVALID, 0, "find", "there is no name");
+	if (session_find(context->state, NULL, id_or_name, false, &session, &err) < 0)
+		return fault_from_err(error, &err);
+	if (session.is_live) {
+		fd = connect_box(context, session.id);
+		/* It ends at this moment: its record is complete in the next. */
+		if (fd == -ENOENT || fd == -ECONNREFUSED)
+			fd = FD_NONE;
+		else if (fd < 0)
+			return fault_set(error, ATOLL_E_STATE, -fd, "find", "session %s does not answer: %s",
+					 session.id, err_errno_name(-fd));
+	}
+	sandbox = sandbox_new(context, session.id, fd);
+	if (!sandbox)
+		return fault_errno(error, -ENOMEM, "find");
+	if (fd >= 0)
+		r = sandbox_greet(sandbox, error);
+	else if ((r = queue_end(sandbox, &session)) == 0)
+		r = sandbox_wake(sandbox);
+	if (r < 0)
+		atoll_sandbox_free(sandbox);
+	else
+		*ret = sandbox;
+	return r == -ENOMEM ? fault_errno(error, r, "find") : r;
+}
+
+/* ---- what is on record ---- */
+
+static const char *state_name(const struct session_record *session)
+{
+	if (session->is_live)
+		return session->is_frozen ? "frozen" : "running";
+	return session->ended_ns && !str_equal(session->ended, "lost") ? "ended" : "lost";
+}
+
+/* Texts that are "" are not there. */
+static int put_texts(struct atoll_record *info, const struct session_record *session)
+{
+	const char *const texts[][2] = {
+		{ "id", session->id },		 { "name", session->name },	  { "project", session->project },
+		{ "policy", session->policy },	 { "level", session->level },	  { "command", session->command },
+		{ "ended", session->ended },	 { "state", state_name(session) },
+	};
+	int r = info ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(texts); i++)
+		if (texts[i][1] && *texts[i][1])
+			r = record_put_string(info, texts[i][0], texts[i][1]);
+	return r;
+}
+
+/* NULL: no memory. */
+static struct atoll_record *make_info(const struct session_record *session)
+{
+	struct atoll_record *info = record_new(ATOLL_INFO);
+	int r = put_texts(info, session);
+
+	if (r == 0)
+		r = record_put_u64(info, "started_ns", session->started_ns);
+	if (r == 0 && session->ended_ns)
+		r = record_put_u64(info, "ended_ns", session->ended_ns);
+	if (r == 0 && session->exit >= 0)
+		r = record_put_u64(info, "status", (uint64_t)session->exit);
+	if (r == 0)
+		r = record_put_u64(info, "staged", session->is_staged);
+	if (r == 0)
+		return info;
+	atoll_record_free(info);
+	return NULL;
+}
+
+int atoll_info(atoll_sandbox *sandbox, atoll_record **ret, struct atoll_error *error)
+{
+	cleanup_session_record struct session_record session = { 0 };
+	int r = sandbox_check(sandbox, error);
+
+	if (r < 0)
+		return r;
+	if (!ret)
+		return fault_set(error, ATOLL_E_INVALID, 0, "info", "there is no place for a record");
+	r = session_load_id(sandbox->context->state, sandbox->id, &session);
+	if (r < 0)
+		return fault_set(error, ATOLL_E_NOT_FOUND, -r, "info", "session %s is not on record", sandbox->id);
+	*ret = make_info(&session);
+	return *ret ? 0 : fault_errno(error, -ENOMEM, "info");
+}
+
+static bool is_meant(const struct session_record *session, const struct atoll_record *filter)
+{
+	const char *project = record_string(filter, "project"), *name = record_string(filter, "name");
+	uint64_t running = 0;
+
+	(void)record_u64(filter, "running", &running);
+	return (!project || str_equal(project, session->project)) && (!name || str_equal(name, session->name)) &&
+	       (!running || session->is_live);
+}
+
+int atoll_list(atoll_context *context, const atoll_record *filter, atoll_cursor **ret, struct atoll_error *error)
+{
+	struct session_record *sessions;
+	struct atoll_cursor *cursor;
+	struct err err = { 0 };
+	size_t count;
+	int r = context_check(context, error);
+
+	if (r < 0)
+		return r;
+	if ((filter && atoll_record_kind(filter) != ATOLL_FILTER) || !ret)
+		return fault_set(error, ATOLL_E_INVALID, 0, "list", "the record is of another kind");
+	cursor = cursor_new(context, ATOLL_INFO, error);
+	if (!cursor)
+		return ATOLL_E_NO_MEMORY;
+	if (session_list(context->state, &sessions, &count, &err) < 0) {
+		atoll_cursor_free(cursor);
+		return fault_from_err(error, &err);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (r == 0 && is_meant(&sessions[i], filter))
+			r = rows_add(&cursor->rows, make_info(&sessions[i]));
+		session_record_done(&sessions[i]);
+	}
+	free(sessions);
+	if (r < 0)
+		atoll_cursor_free(cursor);
+	else
+		*ret = cursor;
+	return r < 0 ? fault_errno(error, r, "list") : 0;
+}

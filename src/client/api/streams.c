@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/api/streams.h"
+
+#include <fcntl.h>
+
+#include "base/str.h"
+#include "client/api/fault.h"
+#include "client/api/record.h"
+#include "os/fd.h"
+
+enum { ROWS = 24, COLUMNS = 80, SIZE_MAX_16 = 0xffff };
+
+const char *const stream_keys[] = { "stdin", "stdout", "stderr", "streams", "rows", "columns", NULL };
+
+void stream_plan_done(struct stream_plan *plan)
+{
+	for (int i = 0; i < 3; i++)
+		close_fd(&plan->theirs[i]);
+	streams_free(plan->ours);
+	plan->ours = NULL;
+}
+
+/* Our end does not block where the library reads it; the other one is the command's, and does. */
+static int open_pipe(struct stream_plan *plan, int which, bool is_captured)
+{
+	int ends[2], ours = which == 0 ? 1 : 0, r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		r = fd_move_above(ends[i], 3);
+		if (r < 0) {
+			close(ends[0]);
+			close(ends[1]);
+			return r;
+		}
+		ends[i] = r;
+	}
+	plan->ours->fds[which] = ends[ours];
+	plan->fds[which] = plan->theirs[which] = ends[!ours];
+	return is_captured ? fd_set_nonblocking(ends[ours], true) : 0;
+}
+
+static int plan_pty(struct stream_plan *plan, const struct atoll_record *record, struct atoll_error *error)
+{
+	uint64_t rows = ROWS, columns = COLUMNS;
+
+	(void)record_u64(record, "rows", &rows);
+	(void)record_u64(record, "columns", &columns);
+	if (!rows || !columns || rows > SIZE_MAX_16 || columns > SIZE_MAX_16)
+		return fault_set(error, ATOLL_E_INVALID, 0, "streams", "\"rows\" and \"columns\" are 1 to 65535");
+	plan->pty = rows << 16 | columns;
+	return 0;
+}
+
+static int plan_streams(struct stream_plan *plan, const struct atoll_record *record, const char *how,
+			struct atoll_error *error)
+{
+	bool is_captured = str_equal(how, "capture");
+	int r = 0;
+
+	if (str_equal(how, "pty"))
+		return plan_pty(plan, record, error);
+	for (int i = 0; i < 3; i++)
+		plan->fds[i] = record_fd(record, stream_keys[i]);
+	if (!how)
+		return 0;
+	if (!is_captured && !str_equal(how, "pipe"))
+		return fault_set(error, ATOLL_E_INVALID, 0, "streams", "\"streams\" is pipe, capture or pty");
+	plan->ours->is_captured = is_captured;
+	for (int i = is_captured ? 1 : 0; r == 0 && i < 3; i++)
+		if (plan->fds[i] < 0)
+			r = open_pipe(plan, i, is_captured);
+	return r < 0 ? fault_errno(error, r, "streams") : 0;
+}
+
+int stream_plan_make(struct stream_plan *plan, const struct atoll_record *record, struct atoll_error *error)
+{
+	const char *how = record_string(record, "streams");
+
+	*plan = (struct stream_plan){ .fds = { FD_NONE, FD_NONE, FD_NONE }, .theirs = { FD_NONE, FD_NONE, FD_NONE } };
+	if (how) {
+		plan->ours = calloc(1, sizeof *plan->ours);
+		if (!plan->ours)
+			return fault_errno(error, -ENOMEM, "streams");
+		*plan->ours = (struct streams){ .fds = { FD_NONE, FD_NONE, FD_NONE }, .terminal_fd = FD_NONE };
+	}
+	return plan_streams(plan, record, how, error);
+}
