@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libatoll: sandboxes that another program starts and drives. Each test is a program of the user who runs it."""
+import os
+import pathlib
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+from atoll import ROOT
+
+LIBRARY = pathlib.Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "bin")).resolve().parent / "lib"
+HEADER = ROOT / "src" / "client" / "atoll.h"
+
+pytestmark = pytest.mark.skipif(not (LIBRARY / "libatoll.so").exists(), reason=f"libatoll is not built in {LIBRARY}")
+
+DEGRADED = "atoll: 1\nextends: medium\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n"
+
+PRELUDE = """
+import ctypes, os, select, signal, sys, time
+from libatoll import *
+project = os.getcwd()
+context = Context()
+MEDIUM = {"policy": "/".join(project.split("/")[:-2]) + "/config/degraded.yaml", "project": project}
+"""
+
+
+class Host:
+    """Where the programs of one test are, readable by who runs them."""
+
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+        sandbox.policy(DEGRADED, "degraded.yaml")
+        self.directory = sandbox.make_directory(sandbox.base / "host")
+        for source in (LIBRARY / "libatoll.so.0", ROOT / "tests" / "lib" / "libatoll.py"):
+            sandbox.copy(source, self.directory / source.name)
+        self.env = {"LIBATOLL": str(self.directory / "libatoll.so.0"), "PYTHONPATH": str(self.directory),
+                    "PATH": f"{sandbox.programs.directory}:/usr/bin:/bin"}
+
+    def program(self, text, timeout=60, prelude=PRELUDE):
+        """Runs a Python program; what it says. It must end well."""
+        result = self.sandbox.run_outside(["/usr/bin/python3", "-c", prelude + textwrap.dedent(text)], env=self.env,
+                                          cwd=self.sandbox.project, timeout=timeout)
+        assert result.code == 0, result
+        assert result.err == "", result.err
+        return result.out
+
+    def build(self, source, name, words=()):
+        out = self.directory / name
+        subprocess.run(["cc", "-std=c99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{HEADER.parent}", source,
+                        "-o", out, *words], check=True)
+        out.chmod(0o755)
+        return out
+
+
+@pytest.fixture
+def host(sandbox):
+    return Host(sandbox)
+
+
+def test_a_command_says_what_it_does_and_how_it_ends(host):
+    out = host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project, argv=["sh", "-c", "echo hello; echo no >&2; exit 3"],
+                             env=["PATH=/usr/bin:/bin"], streams="capture", name="first")
+        end = box.until(END)
+        print(names(box))
+        output = {1: b"", 2: b""}
+        for event in box.seen:
+            if event.get("event") == OUTPUT:
+                output[event.get("stream")] += event.get("bytes")
+        exited = [event for event in box.seen if event.get("event") == EXIT][0]
+        print(output, exited.get("status"), exited.get("exit"), end.get("status"), end.get("ended"))
+        info = box.info()
+        print(info["state"], info["name"], info["level"], info["project"] == os.fsencode(project))
+        print(box.next())
+    """)
+    first, second, third, fourth = out.splitlines()
+    assert first.startswith("['READY', 'STARTED', 'OUTPUT'") and first.endswith("'EXIT', 'END']")
+    assert second == "{1: b'hello\\n', 2: b'no\\n'} 3 3 3 b'exit'"
+    assert third == "b'ended' b'first' b'medium' True"
+    assert fourth == "None"
+
+
+def test_a_refusal_is_an_event_with_rule_reason_and_way_out(host):
+    out = host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project, env=["PATH=/usr/bin:/bin"],
+                             argv=["python3", "-c", "import socket; socket.create_connection(('192.0.2.1', 80), 1)"])
+        denial = box.until(DENIAL)
+        print(denial.get("kind"), denial.get("subject"), denial.get("rule"), len(denial.get("reason")) > 5)
+        box.until(END)
+    """)
+    assert out == "b'net.connect' b'192.0.2.1:80' b'builtin.private' True\n"
+
+
+def test_commands_pipes_signals_and_the_stop(host):
+    out = host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        result = box.exec(["cat"], env=["PATH=/usr/bin:/bin"], streams="pipe")
+        stdin, stdout = result.take_fd("stdin"), result.take_fd("stdout")
+        os.write(stdin, b"through the box"); os.close(stdin)
+        print(os.read(stdout, 100), box.until(EXIT).get("status"))
+        sleeper = box.exec(["sleep", "100"], env=["PATH=/usr/bin:/bin"]).get("command")
+        box.until(STARTED)
+        box.request("signal", U(sleeper), I(signal.SIGTERM))
+        ended = box.until(EXIT)
+        print(ended.get("command") == sleeper, ended.get("signal"), ended.get("status"))
+        missing = box.exec(["no-such-program"], env=["PATH=/usr/bin:/bin"])
+        print(box.until(EXIT).get("errno"))
+        slow = box.exec(["sleep", "100"], env=["PATH=/usr/bin:/bin"], timeout_ms=300)
+        print(box.until(EXIT).get("ended"))
+        try:
+            box.request("signal", U(sleeper), I(signal.SIGTERM))
+        except Error as error:
+            print(error.code == E_NOT_FOUND)
+        sample = box.request("sample")
+        print(sample.get("policy").endswith(b"degraded.yaml"), sample.get("uptime_ms") > 0)
+        box.request("stop", ctypes.c_uint32(1000))
+        print(box.until(END).get("ended"))
+        try:
+            box.request("sample")
+        except Error as error:
+            print(error.code == E_GONE)
+    """)
+    assert out.splitlines() == ["b'through the box' 0", "True 15 143", "2", "b'time'", "True", "True True",
+                                "b'stopped'", "True"]
+
+
+def test_a_terminal_comes_with_its_size_and_changes_it(host):
+    out = host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        command = box.exec(["sh", "-c", "stty size; read x; stty size"], env=["PATH=/usr/bin:/bin", "TERM=dumb"],
+                           streams="pty", rows=11, columns=77).get("command")
+        terminal = box.until(STARTED).take_fd("terminal")
+        text = b""
+        while b"11 77" not in text:
+            text += os.read(terminal, 100)
+        call("resize", box.handle, U(command), ctypes.c_uint32(33), ctypes.c_uint32(99))
+        os.write(terminal, b"\\n")
+        while b"33 99" not in text:
+            text += os.read(terminal, 100)
+        print(box.until(EXIT).get("status"))
+        own = context.create(policy, project=project, argv=["stty", "size"], env=["PATH=/usr/bin:/bin"], streams="pty",
+                             rows=5, columns=6)
+        print(os.read(own.until(STARTED).take_fd("terminal"), 100), own.until(END).get("status"))
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+    assert out == "0\nb'5 6\\r\\n' 0\n"
+
+
+def test_one_descriptor_is_readable_while_there_is_an_event(host):
+    """Also for events that came while a request waited for its answer."""
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        fd = box.fd()
+        box.exec(["true"], env=["PATH=/usr/bin:/bin"])
+        time.sleep(0.5)
+        box.request("sample")
+        kinds = []
+        while EXIT not in kinds:
+            assert select.select([fd], [], [], 5)[0] == [fd], kinds
+            event = box.next()
+            kinds += [event.get("event")] if event else []
+        assert kinds[0] == READY and kinds[-2:] == [STARTED, EXIT], kinds
+        assert box.next() is None and not select.select([fd], [], [], 0)[0]
+        assert box.fd() == fd
+        ticket = box.begin("sample")
+        assert select.select([fd], [], [], 5)[0] == [fd]
+        done = box.until(DONE)
+        assert done.get("ticket") == ticket and done.get("code") == 0 and done.get("uptime_ms") > 0
+        ticket = box.begin("signal", U(77), I(9))
+        done = box.until(DONE)
+        assert done.get("ticket") == ticket and done.get("code") == -E_NOT_FOUND, done
+        assert b"no such command" in done.get("what")
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_what_does_not_start_says_why(host):
+    out = host.program("""
+        try:
+            context.policy(level="meduim", project=project)
+        except Error as error:
+            print(error.code == E_POLICY or error.code, "medium" in str(error))
+        open("bad.yaml", "w").write("atoll: 1\\nextends: medium\\nnetwrk: {}\\nfiles: {raed: [/x]}\\n")
+        try:
+            context.policy(policy=project + "/bad.yaml", project=project)
+        except Error as error:
+            print(error.code == E_POLICY, [(p["line"], p["column"], b"did you mean" in p["message"], p["list"])
+                                           for p in error.problems])
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project, argv=["true"], name="-bad-")
+        failed = box.until(FAILED)
+        print(failed.get("code") == -E_INVALID, failed.get("what"), box.until(END).get("ended"))
+        other = os.path.dirname(project)
+        box = context.create(policy, project=other, argv=["true"])
+        print(box.until(FAILED).get("what"))
+        for key, value in (("nmae", "x"), ("name", 3), ("argv", "true")):
+            try:
+                Record(SANDBOX, **{key: value})
+            except Error as error:
+                print(error.code, error.what, error.hint)
+    """)
+    lines = out.splitlines()
+    assert lines[0] == "True True"
+    assert lines[1] == "True [(3, 1, True, b'errors'), (4, 9, True, b'errors')]"
+    assert lines[2] == "True b'-bad- cannot be the name of a session' b'failed'"
+    assert lines[3] == "b'the policy was loaded for another project'"
+    assert lines[4] == '-2 such a record has no key "nmae" did you mean "name"?'
+    assert lines[5] == '-2 "name" is a string '
+    assert lines[6] == '-2 "argv" is a list of strings '
+
+
+def test_a_handle_is_found_again_by_another_process(host):
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project, name="lasting")
+        box.until(READY)
+        child = os.fork()
+        if not child:
+            # What the parent made is not the child's.
+            try:
+                box.request("sample")
+            except Error as error:
+                os._exit(0 if error.code == E_FORKED else 1)
+            os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        box.free()
+        again = Context().find("lasting")
+        assert again.until(READY) and again.id == box.id
+        rows = context.list(running=1).rows()
+        assert [row["id"].decode() for row in rows] == [box.id] and rows[0]["state"] == b"running"
+        again.request("deadline", U(300))
+        end = again.until(END)
+        assert end.get("ended") == b"time", end
+        gone = context.find(box.id)
+        assert gone.until(END).get("ended") == b"time"
+        try:
+            context.find("nothing-of-that-name")
+        except Error as error:
+            assert error.code == E_NOT_FOUND
+    """)
+
+
+def test_a_killed_box_is_lost(host):
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project, argv=["sleep", "100"], env=["PATH=/usr/bin:/bin"])
+        box.until(STARTED)
+        pids = [pid for pid in os.listdir("/proc") if pid.isdigit() and is_box(pid, box.id)]
+        os.kill(int(pids[0]), signal.SIGKILL)
+        assert box.until(END).get("ended") == b"lost"
+    """, prelude=PRELUDE + """
+def is_box(pid, id):
+    try:
+        return open(f"/proc/{pid}/cmdline", "rb").read() == b"atoll-box\\0" + id.encode() + b"\\0"
+    except OSError:
+        return False
+""")
+
+
+def test_what_it_changed_is_reviewed(host):
+    out = host.program("""
+        policy = context.policy(**MEDIUM)
+        open("kept", "w").write("old\\n")
+        box = context.create(policy, project=project, env=["PATH=/usr/bin:/bin"],
+                             argv=["sh", "-c", "echo new > kept; echo x > added; : > $(printf 'a\\\\001b\\\\377')"])
+        box.until(END)
+        rows = box.cursor("diff", REVIEW).rows()
+        print(sorted((row["path"][len(project) + 1:], row["kind"], row["state"], row["flagged"]) for row in rows))
+        print(box.request("snapshot", Record(SNAPSHOT, name="one", message="what for")).get("name"))
+        print([(row["name"], row["message"]) for row in box.cursor("snapshots").rows()])
+        rows = box.cursor("apply", REVIEW, paths=[project + "/kept"]).rows()
+        print([(row["list"], row["path"][len(project) + 1:]) for row in rows], open("kept").read())
+        rows = box.cursor("undo", REVIEW).rows()
+        print([(row["list"], row["path"][len(project) + 1:]) for row in rows], open("kept").read())
+        fork = P()
+        how = Record(SANDBOX, argv=["cat", "added"], env=["PATH=/usr/bin:/bin"], streams="capture", snapshot="one")
+        other = Handle("fork", box.handle, None, how)
+        print(other.until(OUTPUT).get("bytes"), other.until(END).get("status"))
+        box.request("restore", S(b"one"))
+        print(box.cursor("discard", REVIEW).rows(), box.cursor("diff", REVIEW).rows())
+        lines = [row["line"] for row in box.cursor("log", LOG).rows()]
+        print(lines[0].startswith(b'{"v":1,"seq":1,'), b"session.start" in lines[0], len(lines) > 3)
+        try:
+            box.cursor("diff", REVIEW, paths=["relative"])
+        except Error as error:
+            print(error.code)
+    """)
+    assert out.splitlines() == [
+        r"[(b'a\x01b\xff', b'added', b'clean', 0), (b'added', b'added', b'clean', 0), "
+        r"(b'kept', b'modified', b'clean', 0)]",
+        "b'one'",
+        "[(b'one', b'what for')]",
+        "[(b'applied', b'kept')] new",
+        "",
+        "[(b'undone', b'kept')] old",
+        "",
+        r"b'x\n' 0",
+        "[] []",
+        "True True True",
+        "-2",
+    ]
+
+
+def test_a_log_is_followed_to_its_end(host):
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project, argv=["sleep", "1"], env=["PATH=/usr/bin:/bin"])
+        box.until(STARTED)
+        lines = [row["line"] for row in box.cursor("log", LOG, follow=1).rows()]
+        assert b'"type":"session.start"' in lines[0] and b'"type":"session.end"' in lines[-1], lines
+        seqs = [int(line.split(b'"seq":')[1].split(b",")[0]) for line in lines]
+        assert seqs == list(range(1, len(lines) + 1))
+        later = [row["line"] for row in box.cursor("log", LOG).rows()]
+        assert later == lines
+        assert box.cursor("log", LOG, **{"from": 2}).next().get("line") == lines[1]
+    """)
+
+
+def test_a_reader_that_is_slow_is_told_what_it_lost(host):
+    """The sandbox does not wait for it, and what it was not told is counted."""
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        for _ in range(5):
+            for _ in range(20):
+                box.exec(["true"], env=["PATH=/usr/bin:/bin"])
+            time.sleep(0.5)
+        lost = 0
+        exits = 0
+        while True:
+            event = box.wait(1000)
+            if event is None:
+                break
+            if event.get("event") == LOST and event.get("of") == EXIT:
+                lost += event.get("count")
+            exits += event.get("event") == EXIT
+        assert lost > 0 and lost + exits == 100, (lost, exits)
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_the_header_is_c99_and_cpp(tmp_path):
+    for compiler, name, words in (("cc", "x.c", ["-std=c99"]), ("c++", "x.cc", ["-std=c++11"])):
+        if not shutil.which(compiler):
+            continue
+        (tmp_path / name).write_text("#include <atoll.h>\nint main(void) { return (int)atoll_version() & 0; }\n")
+        subprocess.run([compiler, *words, "-pedantic", "-Wall", "-Wextra", "-Werror", f"-I{HEADER.parent}", "-c",
+                        tmp_path / name, "-o", tmp_path / "x.o"], check=True)
+
+
+def test_only_what_the_header_declares_is_exported(tmp_path):
+    """Both libraries, and each of it with its version."""
+    header = HEADER.read_text()
+    declared = set()
+    for part in header.split("ATOLL_API ")[1:]:
+        declared.add(part.split("(")[0].split()[-1].lstrip("*"))
+    declared.discard("__attribute__")
+    shown = subprocess.run(["nm", "-D", "--defined-only", LIBRARY / "libatoll.so"], capture_output=True, check=True,
+                           text=True).stdout
+    exported = {line.split()[2] for line in shown.splitlines() if line.split()[1] != "A"}
+    assert exported == {name + "@@ATOLL_0" for name in declared}
+    shown = subprocess.run(["nm", "-g", "--defined-only", LIBRARY / "libatoll.a"], capture_output=True, check=True,
+                           text=True).stdout
+    assert {line.split()[2] for line in shown.splitlines() if len(line.split()) == 3} == declared
+    shown = subprocess.run(["readelf", "-d", LIBRARY / "libatoll.so"], capture_output=True, check=True,
+                           text=True).stdout
+    assert "Library soname: [libatoll.so.0]" in shown
+    assert shown.count("(NEEDED)") == 1 and "[libc.so.6]" in shown
+
+
+def test_it_calls_nothing_that_a_library_must_not(tmp_path):
+    shown = subprocess.run(["nm", "-D", "--undefined-only", LIBRARY / "libatoll.so"], capture_output=True, check=True,
+                           text=True).stdout
+    used = {line.split()[-1].split("@")[0] for line in shown.splitlines()}
+    assert not used & {"printf", "fprintf", "puts", "putchar", "perror", "exit", "abort", "_exit", "setenv", "putenv",
+                       "pthread_create", "fork", "signal", "system", "popen", "syslog"}
+
+
+def test_the_example_prints_what_was_denied(host):
+    example = host.build(ROOT / "doc" / "examples" / "denials.c", "denials", [f"-L{LIBRARY}", "-latoll"])
+    env = dict(host.env, LD_LIBRARY_PATH=str(host.directory))
+    result = host.sandbox.run_outside(
+        [str(example), host.sandbox.policy(DEGRADED), str(host.sandbox.project), "python3", "-c",
+         "print('in')\nimport socket; socket.create_connection(('192.0.2.1', 80), 1)"], env=env)
+    assert result.code == 1 and result.out == "in\n", result
+    assert "denied net.connect 192.0.2.1:80 (builtin.private)" in result.err
