@@ -12,8 +12,8 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "prog/atoll-stage/package.h"
-#include "prog/atoll-stage/verb.h"
+#include "prog/atoll-stage/review/package.h"
+#include "prog/atoll-stage/verb/verb.h"
 
 static const struct verb verbs[] = {
 	{ "apply", cmd_apply },

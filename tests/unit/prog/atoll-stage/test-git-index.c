@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "prog/atoll-stage/git-index.h"
+#include "prog/atoll-stage/review/git-index.h"
 
 enum { SHA1_BYTES = 20, SHA256_BYTES = 32 };
 

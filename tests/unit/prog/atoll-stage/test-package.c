@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "prog/atoll-stage/package.h"
+#include "prog/atoll-stage/review/package.h"
 
 static bool is_same(const char *staged, const char *host)
 {

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "prog/atoll-stage/verb/audit-step.h"
+#include "prog/atoll-stage/apply/conflict-choice.h"
+#include "prog/atoll-stage/apply/merge-texts.h"
+#include "prog/atoll-stage/apply/report-apply.h"
+#include "prog/atoll-stage/review/selection.h"
+
+struct apply_options {
+	struct verb_session session;
+	struct option_list excluded, allowed;
+	bool ours, theirs, merge, markers, dry_run, quiet, json, resume;
+};
+
+static const struct option options[] = {
+	VERB_SESSION_OPTIONS(struct apply_options),
+	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
+	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
+	  offsetof(struct apply_options, allowed) },
+	{ 0, "ours", NULL, "in conflicts keep what the host has (yours), not the session's", OPTION_FLAG,
+	  offsetof(struct apply_options, ours) },
+	{ 0, "keep-host", NULL, "the same as --ours", OPTION_FLAG, offsetof(struct apply_options, ours) },
+	{ 0, "theirs", NULL, "in conflicts take what the session made (the agent's), over the host's", OPTION_FLAG,
+	  offsetof(struct apply_options, theirs) },
+	{ 0, "take-session", NULL, "the same as --theirs", OPTION_FLAG, offsetof(struct apply_options, theirs) },
+	{ 0, "merge", NULL, "in conflicts of texts take both, where they agree", OPTION_FLAG,
+	  offsetof(struct apply_options, merge) },
+	{ 0, "markers", NULL, "with --merge: where they do not agree, both between markers", OPTION_FLAG,
+	  offsetof(struct apply_options, markers) },
+	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
+	  offsetof(struct apply_options, dry_run) },
+	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct apply_options, quiet) },
+	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct apply_options, json) },
+	{ 0, "resume", NULL, "only finish what a crash interrupted", OPTION_FLAG,
+	  offsetof(struct apply_options, resume) },
+};
+
+static void say_recovered(const struct transaction_recovered *recovered)
+{
+	if (recovered->finished)
+		fprintf(stderr, "atoll: finished %zu interrupted appl%s first\n", recovered->finished,
+			recovered->finished == 1 ? "y" : "ies");
+	if (recovered->taken_back)
+		fprintf(stderr, "atoll: took back %zu appl%s that had only begun\n", recovered->taken_back,
+			recovered->taken_back == 1 ? "y" : "ies");
+}
+
+static int path_filter_load(struct path_filter *ret_wanting, const struct opened *opened,
+			    const struct apply_options *given, char **words, int count, struct err *err)
+{
+	int r = path_filter_init(ret_wanting, opened, words, count, err);
+
+	if (r == 0)
+		r = path_filter_exclude(ret_wanting, &given->excluded, err);
+	if (r == 0)
+		r = path_filter_allow(ret_wanting, &given->allowed, err);
+	return r;
+}
+
+struct job {
+	const struct apply_options *given;   /* borrowed */
+	enum settlement settlement;
+	struct opened opened;
+	struct text_merge merge;
+	struct transaction_place place;
+	struct transaction_recovered recovered;
+	struct audit_step step;
+};
+
+static int tell(const struct job *job, const struct apply *apply, struct err *err)
+{
+	struct tell_apply say = {
+		.opened = &job->opened, .apply = apply, .dry_run = job->given->dry_run, .quiet = job->given->quiet,
+		.settlement = job->settlement, .text_merge_results = job->merge.results,
+		.recovered = job->recovered.finished + job->recovered.taken_back,
+	};
+	int r;
+
+	outcome_end_progress();
+	r = job->given->json ? tell_apply_json(&say, err) : tell_apply_text(&say, err);
+	return r < 0 ? r : tell_apply_left(apply) || tell_apply_marked(apply) ? EXIT_LEFT : 0;
+}
+
+static void note_settled(struct job *job, const struct apply_item *item)
+{
+	const struct stage_change *change = item->change;
+
+	if (item->verdict == APPLY_KEPT)
+		audit_step_add_path(&job->step, REVIEW_KEPT, &job->opened, change->tree, change->path);
+	else if (item->verdict == APPLY_TAKEN && change->state == STAGE_CONFLICT)
+		audit_step_add_path(&job->step, item->merged ? REVIEW_MERGED : REVIEW_TAKEN, &job->opened, change->tree,
+			      change->path);
+}
+
+/* What the log shall say of the choice. */
+static void note_choice(struct job *job, const struct path_filter *filter, const struct apply *apply)
+{
+	const struct option_list *excluded = &job->given->excluded;
+
+	audit_step_add_words(&job->step, REVIEW_ASKED, (const char *const *)filter->paths);
+	for (size_t i = 0; i < excluded->count; i++)
+		review_list_add(&job->step.entry, REVIEW_EXCLUDED, excluded->values[i]);
+	for (size_t i = 0; i < apply->count; i++) {
+		const struct apply_item *item = &apply->items[i];
+
+		if (item->verdict == APPLY_TAKEN && item->change->is_flagged)
+			audit_step_add_path(&job->step, REVIEW_FLAGGED, &job->opened, item->change->tree,
+				      item->change->path);
+		if (item->verdict == APPLY_CONFLICT)
+			audit_step_add_path(&job->step, REVIEW_CONFLICTS, &job->opened, item->change->tree,
+				      item->change->path);
+		note_settled(job, item);
+	}
+	job->step.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
+}
+
+static int run_apply(struct job *job, const struct path_filter *filter, struct apply *apply, struct err *err)
+{
+	int r;
+
+	note_choice(job, filter, apply);
+	audit_step_attach(&job->step, &job->place);
+	r = apply_run(&job->place, apply, err);
+	job->step.entry.counts[REVIEW_LEFT] = tell_apply_left(apply);
+	return audit_step_end(&job->step, r, err);
+}
+
+/* The session is locked, confined and recovered. */
+static int apply_wanted(struct job *job, struct path_filter *filter, struct err *err)
+{
+	const struct apply_options *given = job->given;
+	struct selection selection = { 0 };
+	struct apply apply = { .stacks = job->opened.stacks, .merged_fd = FD_NONE };
+	int r = selection_load(&selection, &job->opened, filter, err);
+
+	if (r < 0)
+		return r;
+	apply.items = selection.items;
+	apply.count = selection.changes.count;
+	settling_run(&apply, filter, job->settlement);
+	r = given->merge ? text_merge_run(&job->merge, &job->opened, &apply, given->markers, given->dry_run, err) : 0;
+	if (r == 0 && apply_complete(&apply) < 0)
+		r = err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
+	if (r == 0 && !given->dry_run)
+		r = run_apply(job, filter, &apply, err);
+	else if (r == 0)
+		for (size_t i = 0; i < apply.count; i++) {
+			apply.applied += apply.items[i].verdict == APPLY_TAKEN;
+			apply.kept += apply.items[i].verdict == APPLY_KEPT;
+		}
+	if (r == 0)
+		r = tell(job, &apply, err);
+	selection_done(&selection);
+	return r;
+}
+
+/* Everything that has to be open before the program gives up the rest. */
+static int open_job(struct job *job, struct err *err)
+{
+	int r = opened_open(&job->opened, &job->given->session, err);
+
+	if (r == 0)
+		r = opened_stacks(&job->opened, err);
+	if (r == 0 && job->given->merge)
+		r = text_merge_start(&job->merge, &job->opened, err);
+	if (r == 0)
+		r = audit_step_open(&job->step, job->opened.sessions_fd, job->given->session.id,
+				    AUDIT_STAGE_APPLY, err);
+	return r == 0 ? opened_confine(&job->opened, CONFINE_STAGE_WRITING, err) : r;
+}
+
+static int recover(struct job *job, struct err *err)
+{
+	int r = transaction_place_open(job->opened.stage_fd, &job->opened.record, &job->place, err);
+
+	if (r < 0)
+		return r;
+	if (isatty(STDERR_FILENO) && !job->given->quiet)
+		job->place.progress = outcome_progress;
+	r = transaction_recover(&job->place, &job->recovered, err);
+	outcome_end_progress();
+	if (r == 0)
+		say_recovered(&job->recovered);
+	return r == 0 ? audit_step_recovered(&job->step, &job->recovered, err) : r;
+}
+
+static int apply(const struct apply_options *given, char **words, int count, struct err *err)
+{
+	struct job job = { .given = given, .opened = OPENED_NONE, .merge = TEXT_MERGE_NONE,
+			   .step = AUDIT_STEP_INIT };
+	struct path_filter filter = { 0 };
+	int r = settlement_choose(given->ours, given->theirs, given->merge, given->markers, &job.settlement, err);
+
+	if (r == 0)
+		r = open_job(&job, err);
+	if (r == 0)
+		r = path_filter_load(&filter, &job.opened, given, words, count, err);
+	if (r == 0)
+		r = recover(&job, err);
+	if (r == 0 && !given->resume)
+		r = apply_wanted(&job, &filter, err);
+	path_filter_done(&filter);
+	transaction_place_done(&job.place);
+	audit_step_done(&job.step);
+	text_merge_done(&job.merge);
+	opened_done(&job.opened);
+	return r;
+}
+
+int cmd_apply(int argc, char **argv, struct err *err)
+{
+	struct apply_options given = { 0 };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+
+	if (r != 0)
+		return r < 0 ? r : options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
+	return apply(&given, argv + rest, argc - rest, err);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-stage/apply/report-apply.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "os/fd.h"
+
+enum { OUT_MAX = 1 << 30, FLUSH_AT = 64 << 10 };
+
+static int flush(struct buf *out, struct err *err)
+{
+	int r = buf_error(out);
+
+	if (r == 0)
+		r = fd_write_full(STDOUT_FILENO, out->bytes, out->size);
+	buf_reset(out);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "stdout cannot be written: %s", strerror(-r)) : 0;
+}
+
+static bool is_left(const struct apply_item *item)
+{
+	return item->verdict != APPLY_TAKEN && item->verdict != APPLY_KEPT && item->verdict != APPLY_UNWANTED;
+}
+
+static bool is_taken(const struct apply_item *item)
+{
+	return item->verdict == APPLY_TAKEN;
+}
+
+static bool is_kept(const struct apply_item *item)
+{
+	return item->verdict == APPLY_KEPT;
+}
+
+size_t tell_apply_left(const struct apply *apply)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < apply->count; i++)
+		left += is_left(&apply->items[i]);
+	return left;
+}
+
+size_t tell_apply_marked(const struct apply *apply)
+{
+	size_t marked = 0;
+
+	for (size_t i = 0; i < apply->count; i++)
+		marked += apply->items[i].verdict == APPLY_TAKEN && apply->items[i].has_markers;
+	return marked;
+}
+
+/* git writes it also where nothing was changed, so it is in conflict sooner than anything else. */
+static bool is_git_index(const char *path)
+{
+	return str_equal(path, ".git/index") || str_has_suffix(path, "/.git/index");
+}
+
+static void put_reason(const struct tell_apply *tell, size_t index, struct buf *out)
+{
+	const struct apply_item *item = &tell->apply->items[index];
+	const struct stage_change *change = item->change;
+
+	if (item->verdict == APPLY_FAILED)
+		buf_put_text(out, strerror(item->errnum));
+	else if (item->verdict == APPLY_FLAGGED)
+		buf_put_text(out, "protected; look at it, then --allow-flagged it");
+	else if (item->verdict == APPLY_HELD)
+		buf_put_text(out, change->host_exists && S_ISDIR(change->host.st_mode) ?
+				  "something below it stays" : "the directory above it is left");
+	else if (item->verdict == APPLY_RACED)
+		buf_put_text(out, "it changed while it was read");
+	else if (change->reason)
+		buf_put_text(out, stage_reason_texts[change->reason]);
+	else
+		buf_put_text(out, "changed on the host while it was applied");
+	if (item->verdict == APPLY_CONFLICT && is_git_index(change->path))
+		buf_put_text(out, "; `git reset` there makes it anew from what was applied");
+	if (item->verdict == APPLY_CONFLICT && tell->text_merge_results &&
+	    *text_merge_texts[tell->text_merge_results[index]])
+		buf_printf(out, "; %s", text_merge_texts[tell->text_merge_results[index]]);
+}
+
+static void put_left_line(const struct tell_apply *tell, size_t index, struct buf *out)
+{
+	const struct apply_item *item = &tell->apply->items[index];
+
+	buf_printf(out, "  %-8s  ", apply_verdict_names[item->verdict]);
+	outcome_put_path(tell->opened, item->change->tree, item->change->path, out);
+	buf_put_text(out, "  (");
+	put_reason(tell, index, out);
+	buf_put_text(out, ")\n");
+}
+
+static void count_taken(const struct apply *apply, size_t counts[STAGE_CHANGE_KIND_COUNT])
+{
+	for (size_t i = 0; i < apply->count; i++)
+		counts[apply->items[i].change->kind] += apply->items[i].verdict == APPLY_TAKEN;
+}
+
+static void put_note(const struct tell_apply *tell, const struct apply_item *item, const char *note, struct buf *out)
+{
+	buf_put_text(out, note);
+	outcome_put_path(tell->opened, item->change->tree, item->change->path, out);
+	buf_put_char(out, '\n');
+}
+
+/* What was taken otherwise than it was staged must not pass in silence. */
+static void put_notes(const struct tell_apply *tell, struct buf *out)
+{
+	for (size_t i = 0; i < tell->apply->count; i++) {
+		const struct apply_item *item = &tell->apply->items[i];
+
+		if (item->verdict == APPLY_TAKEN && item->lost_set_id)
+			put_note(tell, item, "  without its set-id bits: ", out);
+		if (item->verdict == APPLY_TAKEN && item->merged && !item->has_markers)
+			put_note(tell, item, "  merged with the host's: ", out);
+		if (item->verdict == APPLY_TAKEN && item->has_markers)
+			put_note(tell, item, "  both between markers, to be edited: ", out);
+		if (item->verdict == APPLY_TAKEN && item->change->state == STAGE_CONFLICT && !item->merged)
+			put_note(tell, item, "  the session's over the host's: ", out);
+		if (item->verdict == APPLY_KEPT)
+			put_note(tell, item, "  the host's stays: ", out);
+	}
+}
+
+static void put_summary(const struct tell_apply *tell, struct buf *out)
+{
+	const char *session = tell->opened->record.session;
+	size_t counts[STAGE_CHANGE_KIND_COUNT] = { 0 };
+
+	count_taken(tell->apply, counts);
+	if (tell->dry_run)
+		buf_put_text(out, "would apply ");
+	else if (tell->apply->number && !tell->apply->applied && tell->apply->kept)
+		buf_printf(out, "settled %zu conflict%s; take it back with: atoll undo %s\n", tell->apply->kept,
+			   tell->apply->kept == 1 ? "" : "s", session);
+	else if (tell->apply->number)
+		buf_put_text(out, "applied ");
+	else
+		buf_put_text(out, tell_apply_left(tell->apply) ? "nothing applied\n" : "nothing to apply\n");
+	if (!tell->dry_run && (!tell->apply->number || (!tell->apply->applied && tell->apply->kept)))
+		return;
+	outcome_put_counts(counts, out);
+	if (!tell->dry_run && tell->apply->applied)
+		buf_printf(out, "; take it back with: atoll undo %s", session);
+	buf_put_char(out, '\n');
+}
+
+/* Whether a conflict was left about which nothing was said. */
+static bool has_unsettled(const struct tell_apply *tell)
+{
+	for (size_t i = 0; i < tell->apply->count && tell->settlement == SETTLE_NOT; i++)
+		if (tell->apply->items[i].verdict == APPLY_CONFLICT)
+			return true;
+	return false;
+}
+
+int tell_apply_text(const struct tell_apply *tell, struct err *err)
+{
+	size_t left = tell_apply_left(tell->apply);
+	cleanup_buf struct buf out;
+	int r = 0;
+
+	buf_init(&out, OUT_MAX);
+	if (!tell->quiet)
+		put_summary(tell, &out);
+	put_notes(tell, &out);
+	if (left)
+		buf_printf(&out, "left, %zu path%s:\n", left, left == 1 ? "" : "s");
+	for (size_t i = 0; i < tell->apply->count && r == 0; i++) {
+		if (is_left(&tell->apply->items[i]))
+			put_left_line(tell, i, &out);
+		if (out.size >= FLUSH_AT)
+			r = flush(&out, err);
+	}
+	if (r == 0 && has_unsettled(tell))
+		buf_put_text(&out, "settle conflicts, all or those of a PATH, with atoll apply --ours (the host's "
+				   "stays), --theirs (the session's takes its place) or --merge (of texts both)\n");
+	return r == 0 ? flush(&out, err) : r;
+}
+
+static void put_json_item(const struct tell_apply *tell, size_t index, struct json *json)
+{
+	const struct apply_item *item = &tell->apply->items[index];
+	const struct stage_change *change = item->change;
+	cleanup_buf struct buf text;
+
+	json_object_begin(json, NULL);
+	outcome_put_json_path(tell->opened, change->tree, change->path, json);
+	json_string(json, "kind", stage_change_kind_names[change->kind]);
+	if (is_left(item)) {
+		buf_init(&text, 8192);
+		put_reason(tell, index, &text);
+		json_string(json, "why", apply_verdict_names[item->verdict]);
+		json_string(json, "reason", stage_reason_names[change->reason]);
+		json_string(json, "text", buf_text(&text));
+	}
+	if (item->merged)
+		json_bool(json, "merged", true);
+	if (item->lost_set_id)
+		json_bool(json, "lost_set_id", true);
+	if (item->has_markers)
+		json_bool(json, "markers", true);
+	if (item->verdict == APPLY_TAKEN && change->state == STAGE_CONFLICT)
+		json_string(json, "settled", settlement_names[item->merged ? SETTLE_MERGE : SETTLE_THEIRS]);
+	if (item->verdict == APPLY_KEPT)
+		json_string(json, "settled", settlement_names[tell->settlement]);
+	json_object_end(json);
+}
+
+/* 100,000 paths are written as they come. */
+static int put_json_items(const struct tell_apply *tell, const char *key, bool (*has)(const struct apply_item *item),
+			  struct json *json, struct err *err)
+{
+	int r = 0;
+
+	json_array_begin(json, key);
+	for (size_t i = 0; i < tell->apply->count && r == 0; i++) {
+		if (has(&tell->apply->items[i]))
+			put_json_item(tell, i, json);
+		if (json->out->size >= FLUSH_AT)
+			r = flush(json->out, err);
+	}
+	json_array_end(json);
+	return r;
+}
+
+int tell_apply_json(const struct tell_apply *tell, struct err *err)
+{
+	cleanup_buf struct buf out;
+	struct json json;
+	int r;
+
+	buf_init(&out, OUT_MAX);
+	json_init(&json, &out);
+	json_object_begin(&json, NULL);
+	json_string(&json, "session", tell->opened->record.session);
+	if (tell->apply->number)
+		json_u64(&json, "apply", tell->apply->number);
+	else
+		json_null(&json, "apply");
+	json_bool(&json, "dry_run", tell->dry_run);
+	json_u64(&json, "recovered", tell->recovered);
+	json_u64(&json, "bytes", tell->apply->bytes);
+	r = put_json_items(tell, "applied", is_taken, &json, err);
+	if (r == 0)
+		r = put_json_items(tell, "kept", is_kept, &json, err);
+	if (r == 0)
+		r = put_json_items(tell, "left", is_left, &json, err);
+	json_object_end(&json);
+	buf_put_char(&out, '\n');
+	return r == 0 ? flush(&out, err) : r;
+}

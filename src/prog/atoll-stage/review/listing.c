@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prog/atoll-stage/review/listing.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "prog/atoll-stage/review/classifier.h"
+#include "prog/atoll-stage/review/renames.h"
+
+static int fail(struct err *err, int r, const char *tree)
+{
+	if (r == -E2BIG) {
+		err_set(err, ERR_STATE, E2BIG, "stage", "what was staged in %s is too much to be listed", tree);
+		err_hint(err, "name a path below it, or `atoll discard` it");
+	} else {
+		err_set(err, ERR_STATE, -r, "stage", "what was staged in %s cannot be read: %s", tree, strerror(-r));
+	}
+	return r;
+}
+
+/* The part of path below the tree; "" where the tree is at or below path; NULL where they have nothing in common. */
+static const char *within(const char *tree, const char *path)
+{
+	size_t length = strlen(tree);
+
+	if (path_is_below(tree, path))
+		return "";
+	if (!path_is_below(path, tree))
+		return NULL;
+	return length == 1 ? path + 1 : path + length + 1;
+}
+
+/* A path lies in the innermost tree that has it: trees may be mounted in one another. */
+static bool is_innermost(const struct stage_record *record, size_t tree, const char *path)
+{
+	for (size_t i = 0; i < record->tree_count; i++)
+		if (i != tree && path_is_below(record->trees[i].path, record->trees[tree].path) &&
+		    path_is_below(path, record->trees[i].path))
+			return false;
+	return true;
+}
+
+static int check_paths(const struct stage_record *record, char *const *paths, size_t count, struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool found = false;
+
+		for (size_t tree = 0; tree < record->tree_count && !found; tree++)
+			found = within(record->trees[tree].path, paths[i]) != NULL;
+		if (!found) {
+			err_set(err, ERR_USAGE, ENOENT, "stage", "%s lies in no staged tree", paths[i]);
+			err_hint(err, "the first staged tree is %s", record->trees[0].path);
+			return -ENOENT;
+		}
+	}
+	return 0;
+}
+
+static int load_tree(struct listing *listing, struct classifier *classifier, size_t tree, char *const *paths,
+		     size_t path_count)
+{
+	const struct stage_record *record = &listing->opened->record;
+	struct stage_change_options options;
+	cleanup_free const char **wanted = calloc(path_count + 1, sizeof *wanted);
+	size_t count = 0;
+	int r = wanted ? classifier_begin(classifier, tree, &options) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < path_count; i++) {
+		const char *rest = within(record->trees[tree].path, paths[i]);
+
+		if (rest && (!*rest || is_innermost(record, tree, paths[i])))
+			wanted[count++] = rest;
+	}
+	if (path_count && !count)
+		return 0;
+	options.paths = wanted;
+	options.path_count = count;
+	return stage_changes_load(&listing->changes, &listing->opened->stacks[tree], &options);
+}
+
+static bool lies_in(const struct stage_change *change, const struct stage_change *directory)
+{
+	size_t length = strlen(directory->path);
+
+	return change->tree == directory->tree && strncmp(change->path, directory->path, length) == 0 &&
+	       (change->path[length] == '/' || !length);
+}
+
+/* Files tell about directories that were made for them or went with them. */
+static bool is_implied(const struct stage_changes *changes, size_t i)
+{
+	const struct stage_change *change = &changes->items[i];
+
+	if (change->state != STAGE_CLEAN || change->is_flagged || !stage_change_is_directory(change))
+		return false;
+	if (change->kind == STAGE_ADDED)
+		return i + 1 < changes->count && lies_in(&changes->items[i + 1], change);
+	return change->kind == STAGE_DELETED && i > 0 && lies_in(&changes->items[i - 1], change);
+}
+
+static enum listing_group group_of(const struct stage_change *change)
+{
+	if (change->state == STAGE_REFUSED)
+		return GROUP_REFUSED;
+	if (change->is_flagged && !change->is_settled)
+		return GROUP_FLAGGED;
+	if (change->state == STAGE_CONFLICT)
+		return change->is_settled ? GROUP_SETTLED : GROUP_CONFLICT;
+	return GROUP_CLEAN;
+}
+
+static void count_change(struct stage_counts *counts, const struct stage_change *change)
+{
+	uint64_t *const kinds[] = {
+		[STAGE_ADDED] = &counts->added, [STAGE_MODIFIED] = &counts->modified,
+		[STAGE_DELETED] = &counts->deleted,
+	};
+
+	if (change->state == STAGE_REFUSED) {
+		counts->refused++;
+		return;
+	}
+	if (stage_change_is_directory(change))
+		counts->directories++;
+	else
+		++*kinds[change->kind];
+	counts->flagged += change->is_flagged;
+	counts->conflicts += change->state == STAGE_CONFLICT && !change->is_settled;
+}
+
+/* Group by group, each in the order of the walk. */
+static int arrange(struct listing *listing)
+{
+	const struct stage_changes *changes = &listing->changes;
+
+	listing->items = calloc(changes->count + 1, sizeof *listing->items);
+	if (!listing->items)
+		return -ENOMEM;
+	for (unsigned group = 0; group < GROUP_COUNT; group++) {
+		for (size_t i = 0; i < changes->count; i++) {
+			if (group_of(&changes->items[i]) != group)
+				continue;
+			listing->items[listing->count++] = (struct listed){
+				.change = &changes->items[i], .group = group, .is_implied = is_implied(changes, i),
+			};
+		}
+	}
+	for (size_t i = 0; i < changes->count; i++)
+		count_change(&listing->counts, &changes->items[i]);
+	return 0;
+}
+
+int listing_load(struct listing *ret_listing, const struct opened *opened, char *const *paths, size_t path_count,
+		 struct err *err)
+{
+	struct listing listing = { .opened = opened };
+	struct classifier classifier;
+	int r = check_paths(&opened->record, paths, path_count, err);
+
+	if (r == 0)
+		r = classifier_init(&classifier, opened, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < opened->record.tree_count; i++) {
+		r = load_tree(&listing, &classifier, i, paths, path_count);
+		if (r < 0)
+			fail(err, r, opened->record.trees[i].path);
+	}
+	if (r == 0) {
+		r = arrange(&listing);
+		if (r == 0)
+			r = renames_find(&listing);
+		if (r < 0)
+			err_set(err, ERR_INTERNAL, -r, "stage", "%s", strerror(-r));
+	}
+	classifier_done(&classifier);
+	if (r < 0) {
+		listing_done(&listing);
+		return r;
+	}
+	*ret_listing = listing;
+	return 0;
+}
+
+void listing_done(struct listing *listing)
+{
+	free(listing->items);
+	stage_changes_done(&listing->changes);
+	listing->items = NULL;
+}
+
+void listing_put_path(const struct opened *opened, const struct stage_change *change, struct buf *out)
+{
+	const char *tree = opened->record.trees[change->tree].path, *base = opened->session->base;
+	size_t start = out->size;
+
+	if (base && path_is_below(tree, base))
+		/* The part of the tree below the base; a base of "/" takes only the slash. */
+		buf_put_text(out, tree + strlen(base) + (base[1] && tree[strlen(base)] ? 1 : 0));
+	else
+		buf_put_text(out, tree);
+	if (*change->path) {
+		if (out->size > start && out->bytes[out->size - 1] != '/')
+			buf_put_char(out, '/');
+		buf_put_text(out, change->path);
+	}
+	if (out->size == start)
+		buf_put_char(out, '.');
+}
