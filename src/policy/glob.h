@@ -45,6 +45,7 @@ enum { GLOB_ENDING_BITS = 4096 };
 struct glob_endings {
 	uint64_t bits[GLOB_ENDING_BITS / 64];
 };
+/* One bit for the ending of each component of path, for glob_may_match_below(). */
 void glob_endings_of(const char *path, struct glob_endings *ret_endings);
 
 /* How what a pattern matches must end, for glob_may_match_below(); 0: anyhow. */

@@ -17,7 +17,7 @@ enum { PUBLISH_TEXT_SIZE = 32 };
  */
 int publish_parse(const char *text, struct publish_rule *rule) MUST_USE;
 
-/* HOST alone. */
+/* HOST alone, into the host's side of rule. Errors as publish_parse(). */
 int publish_parse_host(const char *text, struct publish_rule *rule) MUST_USE;
 
 /* "127.0.0.1:8080", "[::1]:8080": the host's side; out[PUBLISH_TEXT_SIZE] always fits. */

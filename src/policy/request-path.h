@@ -11,4 +11,8 @@
 
 #include "policy/decide.h"
 
+/*
+ * pattern: a glob; is_refusing: of a rule that denies, asks or simulates. request->path_kind says how much of the path
+ * is known.
+ */
 bool request_path_matches(const struct action *request, const char *pattern, bool is_refusing);

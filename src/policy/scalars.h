@@ -90,11 +90,12 @@ extern const struct scalar_row scalar_rows[SCALAR_ROW_COUNT];
 uint64_t scalar_get(enum scalar_id id, const struct policy *policy);
 void scalar_set(enum scalar_id id, struct policy *policy, uint64_t value);
 
+enum { SCALAR_TEXT_SIZE = 32 };
+
 /*
  * How it reads in policy text: "4GiB", "1h30m", "1.5", "unlimited", "true", "deny". In out, or borrowed; of a text the
  * text itself, NULL where there is none.
  */
-enum { SCALAR_TEXT_SIZE = 32 };
 const char *scalar_to_text(enum scalar_id id, const struct policy *policy, char out[SCALAR_TEXT_SIZE]);
 
 /* The same for a value that is in no policy. Not of a text. */

@@ -30,6 +30,12 @@ void box_link_send(struct box_link *link, int built)
 	send_built(link, &link->out, built);
 }
 
+void box_link_send_plain(struct box_link *link, uint16_t type)
+{
+	frame_begin(&link->out, type);
+	box_link_send(link, frame_end(&link->out));
+}
+
 struct buf *box_link_queue(struct box_link *link)
 {
 	if (link->queued_count == BOX_LINK_QUEUE_MAX)

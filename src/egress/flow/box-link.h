@@ -38,6 +38,9 @@ void box_link_done(struct box_link *link);
  */
 void box_link_send(struct box_link *link, int built);
 
+/* The same of a frame that is its type alone. */
+void box_link_send_plain(struct box_link *link, uint16_t type);
+
 /*
  * For what waits for nobody's answer: the buffer to build a frame in (borrowed until the next call), and that it is
  * built, as above. It is sent within 10 ms with what else there is, and before anything that is sent at once: one

@@ -28,6 +28,16 @@ enum { HELLO_SECONDS = 30, SILENCE_MS = 300, PEEK_MAX = 64 << 10 };
 
 enum flow_state { FLOW_HELLO, FLOW_ASKED, FLOW_DIALLING, FLOW_CONNECTED };
 
+/* What the client says first. */
+struct opening {
+	struct event readable;
+	struct hello hello;
+	size_t seen;               /* bytes of the client that hello was fed with */
+	bool is_http, is_http2;    /* in plain text, as far as its first bytes tell; with prior knowledge */
+	bool is_plain;
+	bool is_inspected, has_spoken;
+};
+
 struct flow {
 	struct gate *gate;
 	size_t slot;
@@ -36,15 +46,12 @@ struct flow {
 	char host[254];
 	uint16_t port;
 	bool is_named;             /* host is a name, and no address */
-	bool is_http, is_http2;    /* in plain text, as far as its first bytes tell; with prior knowledge */
-	bool is_read, is_plain;    /* its requests are: rules are about them, or they are recorded; in plain text */
+	bool is_read;              /* its requests are: rules are about them, or they are recorded */
 	bool has_server;           /* false: nothing is dialled, for a rule or a recording answers */
-	bool is_inspected, has_spoken;
 	bool is_asked;             /* a person lets it out, or does not: the box tells */
 	int inside_fd, outside_fd;
-	struct event client, left;
-	struct hello hello;
-	size_t seen;               /* bytes of the client that hello was fed with */
+	struct opening opening;
+	struct event left;
 	struct dial *dial;
 	struct handshake handshake;
 	struct relay relay;
@@ -94,11 +101,11 @@ static void end_flow(struct flow *flow, const char *why)
 
 	if (flow->state >= FLOW_ASKED)
 		tell_closed(flow, why);
-	event_del(&flow->client);
+	event_del(&flow->opening.readable);
 	event_del(&flow->left);
 	if (flow->is_counted)
 		quota_disconnect(&flow->share);
-	hello_done(&flow->hello);
+	hello_done(&flow->opening.hello);
 	handshake_done(&flow->handshake);
 	dial_cancel(flow->dial);
 	relay_done(&flow->relay);
@@ -166,14 +173,14 @@ static void on_handshake_silence(void *context)
 
 static bool is_tls(const struct flow *flow)
 {
-	return flow->hello.state == HELLO_NAMED || flow->hello.state == HELLO_UNNAMED;
+	return flow->opening.hello.state == HELLO_NAMED || flow->opening.hello.state == HELLO_UNNAMED;
 }
 
 static void start_handshake(struct flow *flow)
 {
 	const struct handshake_options options = {
 		.base = flow->gate->base, .relay = &flow->relay, .inside_fd = flow->inside_fd,
-		.outside_fd = flow->outside_fd, .first = &flow->hello, .on_refused = on_second_hello,
+		.outside_fd = flow->outside_fd, .first = &flow->opening.hello, .on_refused = on_second_hello,
 		.on_silence = on_handshake_silence, .context = flow,
 	};
 
@@ -194,7 +201,7 @@ static void start_relay(struct flow *flow)
 		return;
 	}
 	relay_start(&flow->relay, RELAY_IN);
-	if (flow->is_inspected)
+	if (flow->opening.is_inspected)
 		relay_start(&flow->relay, RELAY_OUT);
 	else
 		start_hello(flow);
@@ -208,8 +215,8 @@ static void start_intercept(struct flow *flow)
 		.memory = &gate->memory,
 		.inside_fd = flow->inside_fd,
 		.outside_fd = flow->outside_fd,
-		.server = { flow->host, flow->port, !flow->is_plain },
-		.is_http2 = flow->is_http2,
+		.server = { flow->host, flow->port, !flow->opening.is_plain },
+		.is_http2 = flow->opening.is_http2,
 		.policy = gate->policy,
 		.ca = gate->authority.ca,
 		.upstream = flow->has_server ? authority_upstream(&gate->authority) : NULL,
@@ -329,11 +336,11 @@ void flow_go(struct gate *gate, uint32_t id, bool is_granted)
 
 static void pass(struct flow *flow)
 {
-	event_del(&flow->client);
-	hello_done(&flow->hello);
-	if (flow->has_spoken)
+	event_del(&flow->opening.readable);
+	hello_done(&flow->opening.hello);
+	if (flow->opening.has_spoken)
 		setsockopt(flow->inside_fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ 1 }, sizeof(int));
-	flow->is_inspected = true;
+	flow->opening.is_inspected = true;
 	if (flow->state == FLOW_HELLO)
 		ask(flow);
 	else if (is_tls(flow))
@@ -345,13 +352,13 @@ static void pass(struct flow *flow)
 /* Whether its client must say what it is before the box is asked and anything is dialled. */
 static bool speaks_first(const struct flow *flow)
 {
-	return flow->is_read || flow->gate->tape || (flow->is_named && gate_port_is_tls(flow->port));
+	return flow->is_read || flow->gate->recording || (flow->is_named && gate_port_is_tls(flow->port));
 }
 
 /* What a recording has the requests of. */
 static void pass_http(struct flow *flow)
 {
-	flow->is_read = flow->is_read || flow->gate->tape;
+	flow->is_read = flow->is_read || flow->gate->recording;
 	pass(flow);
 }
 
@@ -384,7 +391,7 @@ static bool is_preface(const uint8_t *bytes, size_t size, bool *ret_is_whole)
 static bool may_name(const struct flow *flow)
 {
 	const struct policy *policy = flow->gate->policy;
-	struct action named = { .kind = ACTION_NET_CONNECT, .subject = flow->hello.name, .port = flow->port };
+	struct action named = { .kind = ACTION_NET_CONNECT, .subject = flow->opening.hello.name, .port = flow->port };
 	struct action numbered = { .kind = ACTION_NET_CONNECT, .subject = flow->host, .port = flow->port };
 
 	return !flow->is_named && !flow->is_read && !policy_intercepts(policy, named.subject, named.port) &&
@@ -393,23 +400,23 @@ static bool may_name(const struct flow *flow)
 
 static void judge_hello(struct flow *flow)
 {
-	switch (flow->hello.state) {
+	switch (flow->opening.hello.state) {
 	case HELLO_MORE:
 		return;
 	case HELLO_PLAIN:
-		flow->is_plain = true;
+		flow->opening.is_plain = true;
 		if (speaks_first(flow) && gate_port_is_tls(flow->port))
 			refuse(flow, GATE_WITHOUT_TLS, NULL);
-		else if (flow->is_http)
+		else if (flow->opening.is_http)
 			pass_http(flow);
 		else
 			pass(flow);
 		return;
 	case HELLO_NAMED:
-		if (hello_names(&flow->hello, flow->host) || may_name(flow))
+		if (hello_names(&flow->opening.hello, flow->host) || may_name(flow))
 			pass_http(flow);
 		else
-			refuse(flow, GATE_BY_SERVER_NAME, flow->hello.name);
+			refuse(flow, GATE_BY_SERVER_NAME, flow->opening.hello.name);
 		return;
 	case HELLO_UNNAMED:
 		/* There is nothing that an address could be asked for by. */
@@ -428,19 +435,19 @@ static void judge_hello(struct flow *flow)
 /* Wakes us only when there is more than what was seen already: the bytes stay in the socket, for splice(2). */
 static void wait_for_more(struct flow *flow)
 {
-	setsockopt(flow->inside_fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ (int)flow->seen + 1 }, sizeof(int));
-	if (flow->has_spoken)
+	setsockopt(flow->inside_fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ (int)flow->opening.seen + 1 }, sizeof(int));
+	if (flow->opening.has_spoken)
 		return;
-	flow->has_spoken = true;
-	event_add(&flow->client, &(struct timeval){ .tv_sec = HELLO_SECONDS });
+	flow->opening.has_spoken = true;
+	event_add(&flow->opening.readable, &(struct timeval){ .tv_sec = HELLO_SECONDS });
 }
 
 /* The client has no more to say, and said nothing or not enough. */
 static void end_hello(struct flow *flow)
 {
-	if (flow->hello.state == HELLO_PLAIN)
+	if (flow->opening.hello.state == HELLO_PLAIN)
 		judge_hello(flow);
-	else if (flow->seen)
+	else if (flow->opening.seen)
 		refuse(flow, GATE_WITHOUT_NAME, NULL);
 	else if (flow->state == FLOW_HELLO)
 		end_flow(flow, NULL);
@@ -456,11 +463,11 @@ static bool may_be_other(const struct flow *flow)
 
 static void on_silence(struct flow *flow)
 {
-	if (!may_be_other(flow) || flow->seen) {
+	if (!may_be_other(flow) || flow->opening.seen) {
 		end_hello(flow);
 		return;
 	}
-	event_del(&flow->client);
+	event_del(&flow->opening.readable);
 	ask(flow);
 }
 
@@ -469,15 +476,15 @@ static bool is_preface_cut(const struct flow *flow, const uint8_t *bytes)
 {
 	bool is_whole;
 
-	return (flow->is_read || flow->gate->tape) && flow->hello.state == HELLO_PLAIN &&
-	       is_preface(bytes, flow->seen, &is_whole) && !is_whole;
+	return (flow->is_read || flow->gate->recording) && flow->opening.hello.state == HELLO_PLAIN &&
+	       is_preface(bytes, flow->opening.seen, &is_whole) && !is_whole;
 }
 
 static void on_client(evutil_socket_t fd, short what, void *context)
 {
 	static uint8_t peeked[PEEK_MAX];
 	struct flow *flow = context;
-	size_t seen = flow->seen;
+	size_t seen = flow->opening.seen;
 	bool is_whole;
 	ssize_t n;
 
@@ -496,14 +503,14 @@ static void on_client(evutil_socket_t fd, short what, void *context)
 		end_hello(flow);
 		return;
 	}
-	flow->seen = (size_t)n;
-	hello_feed(&flow->hello, peeked + seen, (size_t)n - seen);
-	flow->is_http2 = is_preface(peeked, (size_t)n, &is_whole) && is_whole;
-	flow->is_http = flow->is_http2 || is_request(peeked, (size_t)n);
+	flow->opening.seen = (size_t)n;
+	hello_feed(&flow->opening.hello, peeked + seen, (size_t)n - seen);
+	flow->opening.is_http2 = is_preface(peeked, (size_t)n, &is_whole) && is_whole;
+	flow->opening.is_http = flow->opening.is_http2 || is_request(peeked, (size_t)n);
 	/* What else is there is none of our business, however much of it; a hello is not as long as that. */
-	if (flow->hello.state == HELLO_MORE && n == PEEK_MAX)
+	if (flow->opening.hello.state == HELLO_MORE && n == PEEK_MAX)
 		end_hello(flow);
-	else if (flow->hello.state == HELLO_MORE || is_preface_cut(flow, peeked))
+	else if (flow->opening.hello.state == HELLO_MORE || is_preface_cut(flow, peeked))
 		wait_for_more(flow);
 	else
 		judge_hello(flow);
@@ -514,7 +521,7 @@ static void start_hello(struct flow *flow)
 	struct timeval limit = may_be_other(flow) ? (struct timeval){ .tv_usec = SILENCE_MS * 1000 }
 						  : (struct timeval){ .tv_sec = HELLO_SECONDS };
 
-	event_add(&flow->client, flow->state == FLOW_HELLO ? &limit : NULL);
+	event_add(&flow->opening.readable, flow->state == FLOW_HELLO ? &limit : NULL);
 }
 
 /* ---- the beginning ---- */
@@ -532,8 +539,8 @@ static struct flow *new_flow(struct gate *gate, int fd, const struct gate_route 
 		.gate = gate, .slot = slot, .id = route->id, .pid = route->pid, .inside_fd = fd, .outside_fd = FD_NONE,
 		.started_ns = clock_monotonic_ns(),
 	};
-	hello_init(&flow->hello, HELLO_FIRST);
-	event_assign(&flow->client, gate->base, fd, EV_READ | EV_PERSIST, on_client, flow);
+	hello_init(&flow->opening.hello, HELLO_FIRST);
+	event_assign(&flow->opening.readable, gate->base, fd, EV_READ | EV_PERSIST, on_client, flow);
 	event_assign(&flow->left, gate->base, fd, EV_CLOSED, on_left, flow);
 	gate->flows.of[flow->slot] = flow;
 	gate->flows.count++;
@@ -548,7 +555,7 @@ static bool name_target(struct flow *flow, const struct gate_address *target)
 
 	flow->port = target->port;
 	flow->is_named = host != NULL;
-	flow->is_inspected = !host && flow->gate->policy->network_default == VERDICT_DENY;
+	flow->opening.is_inspected = !host && flow->gate->policy->network_default == VERDICT_DENY;
 	if (host)
 		return str_copy(flow->host, sizeof flow->host, host) == 0;
 	gate_address_format(target->bytes, flow->host);
@@ -616,7 +623,7 @@ static void proceed(struct flow *flow, bool is_granted)
 /* Whether anybody outside is asked: not where a rule answers for the whole host, or a recording. */
 static bool has_server(const struct gate *gate, enum verdict verdict)
 {
-	return (verdict == VERDICT_ALLOW || verdict == VERDICT_ASK) && !tape_answers(gate->tape);
+	return (verdict == VERDICT_ALLOW || verdict == VERDICT_ASK) && !recording_answers(gate->recording);
 }
 
 void flow_start(struct gate *gate, int fd, const struct gate_route *route)
@@ -664,7 +671,7 @@ static bool is_still_allowed(struct flow *flow)
 	/* A recording has requests read that no rule is about, but what a rule is about is never left unread. */
 	return (verdict >= VERDICT_SIMULATE || (verdict == VERDICT_ASK && flow->is_asked)) &&
 	       has_server(flow->gate, verdict) == flow->has_server &&
-	       (must_read == flow->is_read || (flow->gate->tape && !must_read)) &&
+	       (must_read == flow->is_read || (flow->gate->recording && !must_read)) &&
 	       (!leads_there ||
 		policy_decide_resolved(policy, flow->address.bytes, flow->port).verdict == VERDICT_ALLOW);
 }

@@ -10,16 +10,13 @@
 
 #include "base/str.h"
 #include "confine/confine.h"
-#include "egress/flow/door.h"
-#include "egress/flow/flow.h"
-#include "egress/flow/requests.h"
-#include "egress/flow/sealed.h"
+#include "egress/flow/dispatch.h"
+#include "egress/flow/publish.h"
 #include "egress/flow/service.h"
 #include "egress/limit/labels.h"
 #include "egress/record/record.h"
 #include "os/clock.h"
 #include "policy/decide.h"
-#include "policy/trust-files.h"
 
 /*
  * Theory of operation. Inside, every allowed name has an address of its own, and every connection to such an address
@@ -31,207 +28,6 @@
  * the log cannot follow, and neither may we.
  */
 
-enum gate_state { GATE_NEW, GATE_SERVING };
-
-enum { BOX_BATCH = 256 };
-
-static int send_plain(struct gate *gate, uint16_t type)
-{
-	frame_begin(&gate->link.out, type);
-	return frame_end(&gate->link.out);
-}
-
-static int on_start(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate *gate = context;
-	struct gate_start start;
-	int r = gate_start_get(frame, &start);
-
-	if (r < 0 || fd_count != (start.has_ipv6 ? 4u : 3u) || (gate->authority.ca && !gate->authority.bundle))
-		return -EBADMSG;
-	for (size_t i = 0; i < fd_count; i++)
-		gate->sockets[i] = take_fd(&fds[i]);
-	r = dialer_set_test_hosts(gate->dialer, start.test_hosts);
-	if (r == 0) {
-		r = dialer_set_proxy(gate->dialer, start.proxy, start.no_proxy);
-		if (r < 0)
-			gate->hearing.failure = "HTTPS_PROXY is not of the form http://[USER:PASSWORD@]HOST[:PORT]";
-	}
-	for (const struct gate_service *const *service = gate->services; r == 0 && *service; service++)
-		r = (*service)->start ? (*service)->start(gate) : 0;
-	gate->hearing.state = GATE_SERVING;
-	return r;
-}
-
-static int on_introduce(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate *gate = context;
-	uint32_t wanted = frame_get_u32(frame);
-	int files[TRUST_FILE_COUNT];
-	size_t taken = 1;
-	int r;
-
-	for (int file = 0; file < TRUST_FILE_COUNT; file++)
-		files[file] = wanted & 1u << file && taken < fd_count ? fds[taken++] : FD_NONE;
-	if (frame_finish(frame) < 0 || wanted >> TRUST_FILE_COUNT || taken != fd_count || !gate->authority.ca ||
-	    gate->authority.bundle)
-		return -EBADMSG;
-	r = authority_introduce(&gate->authority, fds[0], files);
-	if (r == 0)
-		box_link_send(&gate->link, send_plain(gate, GATE_INTRODUCED));
-	return r;
-}
-
-static int on_route(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate_route route;
-	int r = gate_route_get(frame, &route);
-
-	(void)fds;
-	(void)fd_count;
-	if (r == 0)
-		door_route(context, &route);
-	return r;
-}
-
-static int on_go(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	uint32_t id = frame_get_u32(frame), is_granted = frame_get_u32(frame);
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	flow_go(context, id, is_granted);
-	return 0;
-}
-
-static int on_publish(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	uint32_t index = frame_get_u32(frame), port = frame_get_u32(frame);
-
-	(void)fd_count;
-	if (frame_finish(frame) < 0 || !port || port > UINT16_MAX)
-		return -EBADMSG;
-	return publishing_add(context, index, (uint16_t)port, take_fd(&fds[0]));
-}
-
-static int on_inside(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	uint32_t id = frame_get_u32(frame);
-
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	publishing_go(context, id, fd_count ? take_fd(&fds[0]) : FD_NONE);
-	return 0;
-}
-
-static int on_pause(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	uint64_t ms = frame_get_u64(frame);
-	struct gate *gate = context;
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0 || ms > UINT32_MAX)
-		return -EBADMSG;
-	gate->paused_until_ns = clock_monotonic_ns() + ms * 1000000;
-	return 0;
-}
-
-static int on_measure(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate *gate = context;
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	frame_begin(&gate->link.out, GATE_MEASURED);
-	frame_put_u64(&gate->link.out, quota_used(gate->quota, QUOTA_IN));
-	frame_put_u64(&gate->link.out, quota_used(gate->quota, QUOTA_OUT));
-	box_link_send(&gate->link, frame_end(&gate->link.out));
-	return 0;
-}
-
-static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate_answer answer;
-	int r = gate_answer_get(frame, &answer);
-
-	(void)fds;
-	(void)fd_count;
-	if (r == 0)
-		requests_answered(context, &answer);
-	return r;
-}
-
-static int on_asking(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	uint32_t asks = frame_get_u32(frame);
-	struct gate *gate = context;
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0 || asks > 1)
-		return -EBADMSG;
-	gate->asks = asks;
-	return 0;
-}
-
-/* 0, and the new policy is in force as a whole; or the old one is as if nobody had asked. */
-static int change_policy(struct gate *gate, int fd)
-{
-	struct snapshot *snapshot;
-	int r = sealed_snapshot_load(fd, &snapshot);
-
-	if (r < 0)
-		return r;
-	/* The certificate that this would need is made before the jail. */
-	if (policy_intercepts_any(snapshot_policy(snapshot)) && !gate->authority.ca)
-		return -EOPNOTSUPP;
-	r = quota_change(gate->quota, snapshot_policy(snapshot), clock_monotonic_ns());
-	if (r == 0)
-		gate->now = *snapshot_policy(snapshot);
-	return r;
-}
-
-static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate *gate = context;
-	int r = frame_finish(frame) < 0 ? -EBADMSG : 0;
-	uint32_t ended = 0;
-
-	(void)fd_count;
-	if (r < 0)
-		return r;
-	r = change_policy(gate, fds[0]);
-	if (r == 0)
-		ended = flows_judge_again(gate);
-	frame_begin(&gate->link.out, GATE_POLICY_SET);
-	frame_put_u32(&gate->link.out, (uint32_t)-r);
-	frame_put_u32(&gate->link.out, ended);
-	box_link_send(&gate->link, frame_end(&gate->link.out));
-	return 0;
-}
-
-static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct gate *gate = context;
-
-	(void)fds;
-	(void)fd_count;
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	/* What was sent before the end is sent, as the kernel would have done for a program that has ended. */
-	for (const struct gate_service *const *service = gate->services; *service; service++)
-		if ((*service)->stop)
-			(*service)->stop(gate);
-	event_add(&gate->hearing.stop_timer, &(struct timeval){ .tv_usec = GATE_LINGER_MS * 1000 });
-	gate_check_stopped(gate);
-	return 0;
-}
-
 static void on_stop_timer(evutil_socket_t fd, short what, void *context)
 {
 	struct gate *gate = context;
@@ -241,45 +37,12 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *context)
 	event_base_loopbreak(gate->base);
 }
 
-static const struct frame_rule box_rules[] = {
-	{ GATE_START, 1 << GATE_NEW, 8192, 3, 4, on_start },
-	{ GATE_ROUTE, 1 << GATE_NEW | 1 << GATE_SERVING, 512, 0, 0, on_route },
-	{ GATE_GO, 1 << GATE_SERVING, 64, 0, 0, on_go },
-	{ GATE_POLICY, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 1, 1, on_policy },
-	{ GATE_PUBLISH, 1 << GATE_SERVING, 64, 1, 1, on_publish },
-	{ GATE_INSIDE, 1 << GATE_SERVING, 64, 0, 1, on_inside },
-	{ GATE_PAUSE, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_pause },
-	{ GATE_MEASURE, 1 << GATE_SERVING, 64, 0, 0, on_measure },
-	{ GATE_ANSWER, 1 << GATE_SERVING, 2048, 0, 0, on_answer },
-	{ GATE_ASKING, 1 << GATE_SERVING, 64, 0, 0, on_asking },
-	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
-	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
-};
-
-/*
- * All that is there: the box does not wait for us, and answers as many connections as the door takes in one turn. One
- * at a time, its socket would fill up, and it would take us for dead.
- */
-static int hear_box(struct gate *gate, int fd)
-{
-	struct gate_hearing *hearing = &gate->hearing;
-	int r = 1;
-
-	for (int i = 0; r > 0 && i < BOX_BATCH; i++) {
-		struct pollfd polled = { .fd = fd, .events = POLLIN };
-
-		if (i && poll(&polled, 1, 0) <= 0)
-			break;
-		r = frame_dispatch(fd, &hearing->scratch, hearing->state, box_rules, ARRAY_SIZE(box_rules), gate);
-	}
-	return r;
-}
-
 static void on_box(evutil_socket_t fd, short what, void *context)
 {
 	struct gate *gate = context;
-	int r = hear_box(gate, fd);
+	int r = dispatch_box(gate);
 
+	(void)fd;
 	(void)what;
 	if (r > 0)
 		return;
@@ -370,7 +133,7 @@ static struct labels *new_labels(void)
 static const struct gate_service *const services[] = { &dns_service, &door_service, &flow_service, &publish_service,
 						       NULL };
 
-static int open_gate(struct gate *gate, bool has_tape, struct err *err)
+static int open_gate(struct gate *gate, bool has_recording, struct err *err)
 {
 	const struct policy *policy = gate->policy;
 	struct event *readable = &gate->hearing.box_readable;
@@ -394,7 +157,7 @@ static int open_gate(struct gate *gate, bool has_tape, struct err *err)
 	r = gate_secrets_load(&gate->secrets, policy, err);
 	if (r < 0)
 		return r;
-	if ((has_tape || policy_intercepts_any(policy)) && authority_init(&gate->authority) < 0)
+	if ((has_recording || policy_intercepts_any(policy)) && authority_init(&gate->authority) < 0)
 		return err_set(err, ERR_INTERNAL, EIO, "network gate", "cannot make the session's certificate");
 	if (gate_accept_init(gate) < 0 || memory_init(&gate->memory, gate->base) < 0 ||
 	    event_assign(readable, gate->base, gate->link.fd, EV_READ | EV_PERSIST, on_box, gate) < 0 ||
@@ -423,29 +186,30 @@ static void close_gate(struct gate *gate)
 	quota_free(gate->quota);
 	authority_done(&gate->authority);
 	gate_secrets_done(&gate->secrets);
-	tape_free(gate->tape);
+	recording_free(gate->recording);
 	buf_done(&gate->hearing.scratch);
 	box_link_done(&gate->link);
 }
 
 /* Read by a process that has confined itself: it may be anybody's. */
-static int open_tape(struct gate *gate, int fd, struct err *err)
+static int open_recording(struct gate *gate, int fd, struct err *err)
 {
 	const struct record_hidden hidden = { gate->secrets.scanner, SECRET_WORDS, gate->secrets.long_words };
 	int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL), r;
 
 	if (fd < 0)
 		return 0;
-	r = (flags & O_ACCMODE) == O_RDONLY ? tape_replay(&gate->tape, fd, err) : tape_record(&gate->tape, fd, err);
+	r = (flags & O_ACCMODE) == O_RDONLY ? recording_read(&gate->recording, fd, err)
+					    : recording_write(&gate->recording, fd, err);
 	if (r == 0)
-		tape_hide(gate->tape, &hidden);
+		recording_hide(gate->recording, &hidden);
 	return r;
 }
 
 /* What could not be kept, when it is too late to refuse it. */
-static int finish_tape(struct gate *gate, struct err *err)
+static int finish_recording(struct gate *gate, struct err *err)
 {
-	int r = gate->tape ? tape_error(gate->tape) : 0;
+	int r = gate->recording ? recording_error(gate->recording) : 0;
 
 	if (r < 0)
 		err_set(err, ERR_STATE, -r, "recording", "the recording is not complete: %s", err_errno_name(-r));
@@ -478,7 +242,7 @@ static int serve(struct gate *gate, struct err *err)
 {
 	int r;
 
-	box_link_send(&gate->link, send_plain(gate, GATE_READY));
+	box_link_send_plain(&gate->link, GATE_READY);
 	if (!gate->link.error)
 		event_base_dispatch(gate->base);
 	r = gate->link.error;
@@ -486,10 +250,10 @@ static int serve(struct gate *gate, struct err *err)
 		err_set(err, ERR_INTERNAL, -r, "network gate", "%s",
 			gate->hearing.failure ? gate->hearing.failure : err_errno_name(-r));
 	end_services(gate);
-	return r < 0 ? r : finish_tape(gate, err);
+	return r < 0 ? r : finish_recording(gate, err);
 }
 
-int gate_run(int box_fd, const struct policy *policy, int tape_fd, struct err *err)
+int gate_run(int box_fd, const struct policy *policy, int recording_fd, struct err *err)
 {
 	struct gate *gate = calloc(1, sizeof *gate);
 	int r;
@@ -501,11 +265,11 @@ int gate_run(int box_fd, const struct policy *policy, int tape_fd, struct err *e
 	gate->now = *policy;
 	gate->policy = &gate->now;
 	publishing_init(&gate->publishing, gate);
-	r = open_gate(gate, tape_fd >= 0, err);
+	r = open_gate(gate, recording_fd >= 0, err);
 	if (r == 0)
 		r = confine_self(CONFINE_EGRESS, NULL, 0, err);
 	if (r == 0)
-		r = open_tape(gate, tape_fd, err);
+		r = open_recording(gate, recording_fd, err);
 	if (r == 0)
 		r = serve(gate, err);
 	if (r < 0)

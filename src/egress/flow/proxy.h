@@ -30,10 +30,6 @@ bool proxy_excepts(const struct proxy *proxy, const char *host);
 
 struct tunnel;
 
-/*
- * Asks the proxy behind fd (connected, non-blocking, borrowed) for host and port. told is called once, never from
- * within, with 0 or an errno; not after tunnel_cancel(). Not a byte behind the proxy's answer is taken from fd.
- */
 struct tunnel_target {
 	const char *host;            /* borrowed for the call */
 	uint16_t port;
@@ -41,6 +37,13 @@ struct tunnel_target {
 	void *context;
 };
 
+/*
+ * Asks the proxy behind fd (connected, non-blocking, borrowed) for host and port. told is called once, never from
+ * within, with 0 or an errno; not after tunnel_cancel(). Not a byte behind the proxy's answer is taken from fd.
+ * -ENOMEM.
+ */
 int tunnel_start(struct tunnel **ret_tunnel, struct event_base *base, int fd, const struct proxy *proxy,
 		 const struct tunnel_target *target) MUST_USE;
+
+/* Frees it, and stops watching fd, which stays open. After told was called it is freed already. */
 void tunnel_cancel(struct tunnel *tunnel);

@@ -10,26 +10,9 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "policy/policy.h"
 
 struct gate;
-struct visit;
-
-enum { PUBLISH_VISITS_MAX = 256 };
-
-struct published_port {
-	struct gate *gate;
-	uint16_t port;
-	int fd;                        /* owned; FD_NONE: there is none of this number */
-	struct event *readable;
-};
-
-struct publishing {
-	struct published_port ports[NET_PUBLISH_MAX];
-	struct visit *visits[PUBLISH_VISITS_MAX];
-	size_t visit_count, visits_max;
-	uint32_t next_id;
-};
+struct publishing;
 
 /* No port is published yet. gate is borrowed by all that follows. */
 void publishing_init(struct publishing *publishing, struct gate *gate);

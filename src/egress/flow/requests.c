@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "egress/flow/gate.h"
+#include "egress/flow/gate-state.h"
 #include "egress/http/intercept.h"
 #include "egress/message/http1-head.h"
 #include "egress/message/override.h"
@@ -558,5 +558,5 @@ struct exchange_hooks requests_hooks(struct requests *requests)
 {
 	return (struct exchange_hooks){ .ask = on_ask, .forget = on_forget, .outgoing = on_outgoing, .body = on_body,
 					.incoming = on_incoming, .over = tell_request, .context = requests,
-					.tape = requests->gate->tape };
+					.recording = requests->gate->recording };
 }

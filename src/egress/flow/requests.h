@@ -24,6 +24,10 @@ struct requests {
 	uint32_t secrets;              /* words: what rules put in, here or elsewhere: no answer brings it in */
 };
 
+/*
+ * Of a connection that is read from now on; gate and connection->host are borrowed. is_tls: of both sides, so that
+ * credentials may be put in.
+ */
 void requests_init(struct requests *requests, struct gate *gate, const struct gate_open *connection, bool is_tls);
 
 /* What the box says of a request that waits for a person. */

@@ -6,7 +6,7 @@
  * of them knows the others), how a connection is accepted, and when the gate is done. Runs in atoll-egress.
  */
 
-#include "egress/flow/gate.h"
+#include "egress/flow/gate-state.h"
 
 struct sockaddr_storage;
 

@@ -54,14 +54,14 @@ static void on_sent(void *context, const void *bytes, size_t size)
 {
 	const struct exchange *exchange = context;
 
-	take_sent(exchange->take, bytes, size);
+	recorded_add_sent(exchange->recorded, bytes, size);
 }
 
 static void on_received(void *context, const void *bytes, size_t size)
 {
 	const struct exchange *exchange = context;
 
-	take_received(exchange->take, bytes, size);
+	recorded_add_received(exchange->recorded, bytes, size);
 }
 
 void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
@@ -82,14 +82,14 @@ void exchange_init(struct exchange *exchange, const struct target_server *server
 /* What may not go out is nothing to keep either. */
 static void drop_take(struct exchange *exchange)
 {
-	take_drop(exchange->take);
-	exchange->take = NULL;
+	recorded_drop(exchange->recorded);
+	exchange->recorded = NULL;
 }
 
 static void end_take(struct exchange *exchange, bool is_whole)
 {
-	take_end(exchange->take, is_whole);
-	exchange->take = NULL;
+	recorded_end(exchange->recorded, is_whole);
+	exchange->recorded = NULL;
 }
 
 static void tell_over(struct exchange *exchange, const char *problem)
@@ -162,9 +162,9 @@ static const char *phrase_of(unsigned status)
 	return "";
 }
 
-bool exchange_is_kept(const struct decision *decision, const struct tape *tape)
+bool exchange_is_kept(const struct decision *decision, const struct recording *recording)
 {
-	return decision->answer || (decision->verdict == VERDICT_ALLOW && tape_answers(tape));
+	return decision->answer || (decision->verdict == VERDICT_ALLOW && recording_answers(recording));
 }
 
 struct decision exchange_not_recorded(const char *problem)
@@ -235,8 +235,8 @@ static enum exchange_state send_request(struct exchange *exchange, struct buf *t
 	if (exchange->unreachable)
 		return refuse(exchange, 502, exchange->unreachable, to_client);
 	head->target = exchange->target.origin;
-	if (hooks->tape)
-		exchange->take = take_begin(hooks->tape, &exchange->server, head, false, &problem);
+	if (hooks->recording)
+		exchange->recorded = recorded_begin(hooks->recording, &exchange->server, head, false, &problem);
 	if (problem)
 		return refuse(exchange, 502, problem, to_client);
 	if (hooks->outgoing && !hooks->outgoing(hooks->context, &exchange->record, head, &exchange->target, &owned,
@@ -274,7 +274,8 @@ static enum exchange_state keep_request(struct exchange *exchange, struct buf *t
 		exchange->rule_answer = answer_of_rule(rule);
 		exchange->given.answer = &exchange->rule_answer;
 	} else {
-		exchange->take = take_begin(exchange->hooks.tape, &exchange->server, head, false, &problem);
+		exchange->recorded =
+			recorded_begin(exchange->hooks.recording, &exchange->server, head, false, &problem);
 	}
 	if (problem)
 		return refuse(exchange, 502, problem, to_client);
@@ -290,14 +291,14 @@ static enum exchange_state give(struct exchange *exchange, struct buf *to_client
 	const char *problem = NULL;
 
 	exchange->request_is_over = true;
-	if (exchange->take)
-		exchange->given.answer = take_answer(exchange->take, &problem);
+	if (exchange->recorded)
+		exchange->given.answer = recorded_find_answer(exchange->recorded, &problem);
 	if (!exchange->given.answer) {
 		record->is_not_recorded = true;
 		record->decision = exchange_not_recorded(problem);
 		return deny(exchange, to_client);
 	}
-	record->is_replayed = exchange->take != NULL;
+	record->is_replayed = exchange->recorded != NULL;
 	record->status = exchange->given.answer->status;
 	answer_put_head(&exchange->given, exchange->request.head.minor, &exchange->is_closing, to_client);
 	exchange->phase = PHASE_GIVEN;
@@ -372,7 +373,7 @@ static enum exchange_state proceed(struct exchange *exchange, struct buf *to_ser
 		exchange->phase = PHASE_WAITING;
 		return EXCHANGE_OPEN;
 	}
-	if (exchange_is_kept(&record->decision, exchange->hooks.tape))
+	if (exchange_is_kept(&record->decision, exchange->hooks.recording))
 		return keep_request(exchange, to_client);
 	if (record->decision.verdict != VERDICT_ALLOW)
 		return deny(exchange, to_client);
@@ -494,7 +495,7 @@ static enum exchange_state begin_response(struct exchange *exchange, struct buf 
 		return EXCHANGE_OPEN;
 	}
 	exchange->record.status = head->status;
-	take_answered(exchange->take, head);
+	recorded_set_answer(exchange->recorded, head);
 	http1_put_head(head, to_client);
 	exchange->phase = head->status == 101 ? PHASE_RAW : PHASE_ANSWERED;
 	exchange->is_closing = exchange->is_closing || head->closes;

@@ -89,7 +89,7 @@ struct exchange_hooks {
 	/* Once for each request, also for one that was refused, malformed or broke off. */
 	void (*over)(void *context, const struct exchange_record *record);
 	void *context;
-	struct tape *tape;   /* borrowed: what requests that may go out are recorded to, or answered from; NULL */
+	struct recording *recording;   /* borrowed: what requests are recorded to, or answered from; NULL */
 };
 
 struct exchange {
@@ -100,7 +100,7 @@ struct exchange {
 	struct target target;
 	struct exchange_record record;
 	char method[HTTP1_METHOD_SIZE];
-	struct take *take;                   /* NULL: not on a tape */
+	struct recorded *recorded;                   /* NULL: not on a recording */
 	struct answer rule_answer;
 	struct answer_source given;          /* what stands in for the server's answer */
 	int phase;
@@ -134,7 +134,7 @@ extern const char exchange_slow_request[], exchange_slow_answer[];
 void exchange_put_reason(const char *reason, const char *rule, const char *hint, struct buf *out);
 
 /* Whether a request that was decided so does not go out: a rule answers it, or a recording. */
-bool exchange_is_kept(const struct decision *decision, const struct tape *tape);
+bool exchange_is_kept(const struct decision *decision, const struct recording *recording);
 
 /*
  * The decision about a request by every reading of its path; the one in record->path. Called again with the answer,
@@ -148,6 +148,7 @@ struct decision exchange_judge(const struct exchange_hooks *hooks, struct exchan
 /* The decision about a request that a replay has no answer for. problem: static. */
 struct decision exchange_not_recorded(const char *problem);
 
+/* Ready for the first request; copies hooks, borrows server->host and policy until exchange_done(). */
 void exchange_init(struct exchange *exchange, const struct target_server *server, const struct policy *policy,
 		   const struct exchange_hooks *hooks);
 
@@ -208,6 +209,6 @@ bool exchange_is_waiting(const struct exchange *exchange);
 enum exchange_state exchange_answered(struct exchange *exchange, const struct decision *answer, struct buf *to_server,
 				      struct buf *to_client);
 
-/* One side has ended its stream. */
+/* One side has ended its stream: what can never become whole is given up, and its answer is what came until then. */
 enum exchange_state exchange_client_ended(struct exchange *exchange);
 enum exchange_state exchange_server_ended(struct exchange *exchange, struct buf *to_client);

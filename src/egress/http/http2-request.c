@@ -42,18 +42,18 @@ static int send_request(struct http2_stream *stream)
 	http2_nvs_add(&nvs, ":path", stream->head.target, NGHTTP2_NV_FLAG_NO_INDEX);
 	http2_nvs_add_fields(&nvs, &stream->head);
 	id = nghttp2_submit_request(stream->http2->sessions[HTTP2_OUTSIDE], NULL, nvs.list, nvs.count,
-				    stream->is_whole[HTTP2_OUTSIDE] ? NULL : &provider, stream);
+				    stream->to[HTTP2_OUTSIDE].is_whole ? NULL : &provider, stream);
 	if (id < 0)
 		return http2_stream_refuse(stream, 502, "the server takes no more requests on this connection", NULL);
-	stream->ids[HTTP2_OUTSIDE] = id;
+	stream->to[HTTP2_OUTSIDE].id = id;
 	stream->gathered_bytes = 0;
 	return 0;
 }
 
 void http2_request_forget(struct http2_stream *stream)
 {
-	take_drop(stream->take);
-	stream->take = NULL;
+	recorded_drop(stream->recorded);
+	stream->recorded = NULL;
 }
 
 /* By a rule of the gate's own, or because it cannot be done. */
@@ -78,8 +78,8 @@ static int forward(struct http2_stream *stream)
 	int r;
 
 	head->target = stream->target.origin;
-	if (!problem && hooks->tape)
-		stream->take = take_begin(hooks->tape, &http2->server, head, true, &problem);
+	if (!problem && hooks->recording)
+		stream->recorded = recorded_begin(hooks->recording, &http2->server, head, true, &problem);
 	if (problem) {
 		stream->problem = problem;
 		r = http2_stream_refuse(stream, 502, problem, NULL);
@@ -109,16 +109,17 @@ static int keep_request(struct http2_stream *stream)
 		stream->rule_answer = answer_of_rule(rule);
 		stream->given.answer = &stream->rule_answer;
 	} else {
-		stream->take = take_begin(http2->hooks.tape, &http2->server, &stream->head, true, &stream->problem);
+		stream->recorded = recorded_begin(http2->hooks.recording, &http2->server, &stream->head, true,
+						  &stream->problem);
 	}
 	stream->head.target = NULL;
-	if (!rule && !stream->take)
+	if (!rule && !stream->recorded)
 		return http2_stream_refuse(stream, 502, stream->problem, NULL);
 	stream->problem = NULL;
-	if (!http1_find(&stream->head, "expect") || stream->is_whole[HTTP2_OUTSIDE])
+	if (!http1_find(&stream->head, "expect") || stream->to[HTTP2_OUTSIDE].is_whole)
 		return 0;
-	return nghttp2_submit_headers(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE], NULL,
-				      &go_on, 1, NULL);
+	return nghttp2_submit_headers(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->to[HTTP2_INSIDE].id,
+				      NULL, &go_on, 1, NULL);
 }
 
 int http2_request_give(struct http2_stream *stream)
@@ -128,16 +129,16 @@ int http2_request_give(struct http2_stream *stream)
 	const char *problem = NULL;
 
 	stream->is_kept = false;
-	if (stream->take)
-		stream->given.answer = take_answer(stream->take, &problem);
+	if (stream->recorded)
+		stream->given.answer = recorded_find_answer(stream->recorded, &problem);
 	if (!stream->given.answer) {
 		record->is_not_recorded = true;
 		record->decision = exchange_not_recorded(problem);
 		return http2_stream_refuse(stream, 403, problem, &record->decision);
 	}
-	record->is_replayed = stream->take != NULL;
+	record->is_replayed = stream->recorded != NULL;
 	record->status = stream->given.answer->status;
-	return answer_submit(&stream->given, stream->http2->sessions[HTTP2_INSIDE], stream->ids[HTTP2_INSIDE],
+	return answer_submit(&stream->given, stream->http2->sessions[HTTP2_INSIDE], stream->to[HTTP2_INSIDE].id,
 			     &provider);
 }
 
@@ -148,7 +149,7 @@ static int proceed(struct http2_stream *stream)
 
 	if (stream->record.is_waiting)
 		return 0;
-	if (exchange_is_kept(decision, stream->http2->hooks.tape))
+	if (exchange_is_kept(decision, stream->http2->hooks.recording))
 		return keep_request(stream);
 	if (decision->verdict != VERDICT_ALLOW)
 		return http2_stream_refuse(stream, 403, decision->reason, decision);
@@ -163,7 +164,7 @@ int http2_request_begin(struct http2_stream *stream)
 	const char *problem = NULL;
 
 	memcpy(stream->method, head->method, sizeof stream->method);
-	stream->announces[HTTP2_OUTSIDE] = http1_find(head, "content-length");
+	stream->to[HTTP2_OUTSIDE].announces = http1_find(head, "content-length");
 	record->started_ns = clock_monotonic_ns();
 	stream->problem = check_request(stream);
 	if (!stream->problem && target_parse(head->method, stream->path, &http2->server, &stream->target, &problem) < 0)
@@ -195,18 +196,18 @@ int http2_answer_begin(struct http2_stream *stream)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	if (stream->head.status >= 200) {
 		stream->is_answered = true;
-		stream->announces[HTTP2_INSIDE] = http1_find(&stream->head, "content-length");
+		stream->to[HTTP2_INSIDE].announces = http1_find(&stream->head, "content-length");
 		stream->record.status = stream->head.status;
 	}
 	stream->head.reason = "";
 	if (http2->hooks.incoming)
 		http2->hooks.incoming(http2->hooks.context, &stream->record, &stream->head);
 	if (stream->is_answered)
-		take_answered(stream->take, &stream->head);
+		recorded_set_answer(stream->recorded, &stream->head);
 	http2_nvs_add(&nvs, ":status", status, NGHTTP2_NV_FLAG_NONE);
 	http2_nvs_add_fields(&nvs, &stream->head);
 	if (stream->is_answered)
 		return http2_stream_answer(stream, &nvs);
-	return nghttp2_submit_headers(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE], NULL,
-				      nvs.list, nvs.count, NULL);
+	return nghttp2_submit_headers(http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->to[HTTP2_INSIDE].id,
+				      NULL, nvs.list, nvs.count, NULL);
 }

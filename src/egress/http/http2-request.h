@@ -8,7 +8,7 @@
 
 #include "egress/http/http2-stream.h"
 
-/* Its head is whole. */
+/* Its head is whole: it is checked and judged, and goes out, waits for a person, or is answered here. */
 int http2_request_begin(struct http2_stream *stream) MUST_USE;
 
 /* A request that does not go out is whole: its answer. */

@@ -50,11 +50,11 @@ struct http2_stream *http2_stream_new(struct http2 *http2, int32_t id)
 	if (!stream)
 		return NULL;
 	stream->http2 = http2;
-	stream->ids[HTTP2_INSIDE] = id;
+	stream->to[HTTP2_INSIDE].id = id;
 	stream->head.kind = HTTP1_REQUEST;
 	stream->gathering = &stream->head;
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
-		buf_init(&stream->pending[side], HTTP2_STREAM_WINDOW + EXCHANGE_REFUSAL_MAX);
+		buf_init(&stream->to[side].pending, HTTP2_STREAM_WINDOW + EXCHANGE_REFUSAL_MAX);
 	buf_init(&stream->held, HTTP2_STREAM_WINDOW);
 	stream->next = http2->streams;
 	stream->link = &http2->streams;
@@ -72,7 +72,7 @@ void http2_stream_free(struct http2_stream *stream)
 		stream->next->link = stream->link;
 	stream->http2->stream_count--;
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
-		buf_done(&stream->pending[side]);
+		buf_done(&stream->to[side].pending);
 	buf_done(&stream->held);
 	http1_head_reset(&stream->head);
 	http1_head_reset(&stream->trailers);
@@ -91,8 +91,8 @@ void http2_stream_tell(struct http2_stream *stream)
 		stream->record.bytes_in = stream->given.done;
 	if (stream->http2->hooks.over)
 		stream->http2->hooks.over(stream->http2->hooks.context, &stream->record);
-	take_end(stream->take, stream->is_answered && stream->is_whole[HTTP2_INSIDE]);
-	stream->take = NULL;
+	recorded_end(stream->recorded, stream->is_answered && stream->to[HTTP2_INSIDE].is_whole);
+	stream->recorded = NULL;
 }
 
 /* What has drained keeps no more memory than the next piece needs: there may be many streams that stay open. */
@@ -108,18 +108,18 @@ static void shrink(struct buf *pending)
 
 void http2_stream_drop(struct http2_stream *stream, enum http2_side to)
 {
-	size_t size = stream->pending[to].size + stream->withheld[to];
+	size_t size = stream->to[to].pending.size + stream->to[to].withheld;
 
 	if (to == HTTP2_OUTSIDE) {
 		size -= stream->early < size ? stream->early : size;
 		stream->early = 0;
 	}
-	stream->withheld[to] = 0;
+	stream->to[to].withheld = 0;
 	/* Of an answer of our own nothing was ever counted. */
 	if (size && (to == HTTP2_OUTSIDE || stream->is_answered))
 		nghttp2_session_consume_connection(stream->http2->sessions[http2_other(to)], size);
-	buf_reset(&stream->pending[to]);
-	shrink(&stream->pending[to]);
+	buf_reset(&stream->to[to].pending);
+	shrink(&stream->to[to].pending);
 }
 
 /* What stands in for the server's answer. */
@@ -138,7 +138,7 @@ static ssize_t read_given(nghttp2_session *session, struct http2_stream *stream,
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
 	if (answer->trailers && answer->trailers[0]) {
 		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-		if (answer_submit_trailers(&stream->given, session, stream->ids[HTTP2_INSIDE]) != 0)
+		if (answer_submit_trailers(&stream->given, session, stream->to[HTTP2_INSIDE].id) != 0)
 			return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	return (ssize_t)size;
@@ -151,7 +151,7 @@ void http2_count_held(const struct http2 *http2, size_t bytes[HTTP2_SIDE_COUNT])
 		bytes[stream->is_answered ? HTTP2_INSIDE : HTTP2_OUTSIDE] += 2 * stream->gathered_bytes;
 		bytes[HTTP2_OUTSIDE] += stream->held.capacity;
 		for (int to = 0; to < HTTP2_SIDE_COUNT; to++)
-			bytes[to] += stream->pending[to].capacity;
+			bytes[to] += stream->to[to].pending.capacity;
 	}
 }
 
@@ -162,10 +162,10 @@ static void consume(struct http2_stream *stream, enum http2_side from, size_t si
 	size_t early = from != HTTP2_INSIDE ? 0 : size < stream->early ? size : stream->early;
 
 	stream->early -= early;
-	if (stream->ids[from] && early)
-		nghttp2_session_consume_stream(session, stream->ids[from], early);
-	if (stream->ids[from])
-		nghttp2_session_consume(session, stream->ids[from], size - early);
+	if (stream->to[from].id && early)
+		nghttp2_session_consume_stream(session, stream->to[from].id, early);
+	if (stream->to[from].id)
+		nghttp2_session_consume(session, stream->to[from].id, size - early);
 	else if (from == HTTP2_INSIDE || stream->is_answered)
 		nghttp2_session_consume_connection(session, size - early);
 }
@@ -175,13 +175,13 @@ ssize_t http2_stream_read(nghttp2_session *session, int32_t id, uint8_t *bytes, 
 {
 	struct http2_stream *stream = source->ptr;
 	enum http2_side to = http2_side_of(context, session), from = http2_other(to);
-	struct buf *pending = &stream->pending[to];
+	struct buf *pending = &stream->to[to].pending;
 	size_t size = pending->size < max ? pending->size : max;
 	struct http2_nvs nvs = { .count = 0 };
 
 	if (to == HTTP2_INSIDE && stream->given.answer)
 		return read_given(session, stream, bytes, max, flags);
-	if (!size && !stream->is_whole[to])
+	if (!size && !stream->to[to].is_whole)
 		return NGHTTP2_ERR_DEFERRED;
 	if (size) {
 		memcpy(bytes, pending->bytes, size);
@@ -189,7 +189,7 @@ ssize_t http2_stream_read(nghttp2_session *session, int32_t id, uint8_t *bytes, 
 		shrink(pending);
 		consume(stream, from, size);
 	}
-	if (pending->size || !stream->is_whole[to])
+	if (pending->size || !stream->to[to].is_whole)
 		return (ssize_t)size;
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
 	if (to == HTTP2_INSIDE && stream->has_trailers) {
@@ -204,23 +204,23 @@ ssize_t http2_stream_read(nghttp2_session *session, int32_t id, uint8_t *bytes, 
 void http2_stream_resume(struct http2_stream *stream, enum http2_side to)
 {
 	/* Fails where nothing was deferred, which is as well. */
-	if (stream->ids[to])
-		nghttp2_session_resume_data(stream->http2->sessions[to], stream->ids[to]);
+	if (stream->to[to].id)
+		nghttp2_session_resume_data(stream->http2->sessions[to], stream->to[to].id);
 }
 
 int http2_stream_answer(struct http2_stream *stream, struct http2_nvs *nvs)
 {
 	nghttp2_data_provider provider = { .source.ptr = stream, .read_callback = http2_stream_read };
-	bool has_body = !stream->is_whole[HTTP2_INSIDE] || stream->pending[HTTP2_INSIDE].size;
+	bool has_body = !stream->to[HTTP2_INSIDE].is_whole || stream->to[HTTP2_INSIDE].pending.size;
 
-	return nghttp2_submit_response(stream->http2->sessions[HTTP2_INSIDE], stream->ids[HTTP2_INSIDE], nvs->list,
+	return nghttp2_submit_response(stream->http2->sessions[HTTP2_INSIDE], stream->to[HTTP2_INSIDE].id, nvs->list,
 				       nvs->count, has_body ? &provider : NULL);
 }
 
 int http2_stream_refuse(struct http2_stream *stream, unsigned status, const char *reason,
 			const struct decision *decision)
 {
-	struct buf *body = &stream->pending[HTTP2_INSIDE];
+	struct buf *body = &stream->to[HTTP2_INSIDE].pending;
 	char number[16], size[16], wait[16], limit[NET_LIMIT_KEY_SIZE];
 	struct http2_nvs nvs = { .count = 0 };
 	uint32_t wait_s = status == 429 ? stream->record.wait_s : 0;
@@ -230,7 +230,7 @@ int http2_stream_refuse(struct http2_stream *stream, unsigned status, const char
 	exchange_limit_key(&stream->record, limit);
 	exchange_put_reason(reason, wait_s ? limit : decision ? decision->rule.id : NULL,
 			    wait_s ? exchange_wait_hint : decision ? decision->hint : NULL, body);
-	stream->is_whole[HTTP2_INSIDE] = true;
+	stream->to[HTTP2_INSIDE].is_whole = true;
 	if (buf_error(body) < 0 || str_format(number, sizeof number, "%u", status) < 0 ||
 	    str_format(size, sizeof size, "%zu", body->size) < 0 || str_format(wait, sizeof wait, "%u", wait_s) < 0)
 		return NGHTTP2_ERR_NOMEM;

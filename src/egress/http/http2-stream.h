@@ -12,12 +12,21 @@
 #include "egress/http/http2.h"
 #include "egress/http/progress.h"
 
+/* A stream's way to one side. */
+struct http2_way {
+	int32_t id;                             /* there; 0: none, or closed */
+	struct buf pending;                     /* to go to it */
+	bool is_whole;                          /* nothing follows */
+	bool announces;                         /* how long the body will be */
+	size_t withheld;                        /* bytes of the body that a hook keeps back */
+	struct pace pace;
+	struct progress progress;
+};
+
 struct http2_stream {
 	struct http2 *http2;
 	struct http2_stream *next, **link;
-	int32_t ids[HTTP2_SIDE_COUNT];          /* 0: none, or closed */
-	struct buf pending[HTTP2_SIDE_COUNT];   /* to go to that side */
-	bool is_whole[HTTP2_SIDE_COUNT];        /* nothing follows to that side */
+	struct http2_way to[HTTP2_SIDE_COUNT];
 	struct http1_head head;                 /* of the request, then of the answer */
 	struct http1_head trailers;             /* of the answer */
 	struct http1_head *gathering;           /* which of them comes in; NULL: dropped */
@@ -25,17 +34,13 @@ struct http2_stream {
 	char *authority, *path;                 /* owned */
 	struct buf held;                        /* of the body, while a person is asked; not looked at yet */
 	size_t early;                           /* bytes to the outside that the connection's window has back already */
-	size_t withheld[HTTP2_SIDE_COUNT];      /* bytes of bodies that a hook keeps back on their way to that side */
-	struct pace paces[HTTP2_SIDE_COUNT];
-	bool announces[HTTP2_SIDE_COUNT];       /* how long the body to that side will be */
-	struct progress progress[HTTP2_SIDE_COUNT];
 	bool is_stopped;                        /* nothing more of the request goes out */
 	bool is_https, is_answered, has_trailers, is_told;   /* told: the end of the answer was sent */
 	const char *problem;                    /* static */
 	char method[HTTP1_METHOD_SIZE];
 	struct target target;
 	struct exchange_record record;
-	struct take *take;                      /* NULL: not on a tape */
+	struct recorded *recorded;                      /* NULL: not on a recording */
 	struct answer rule_answer;
 	struct answer_source given;             /* what stands in for the server's answer */
 	bool is_kept;                           /* the request does not go out */
@@ -58,7 +63,7 @@ struct http2_nvs {
 	size_t count;
 };
 
-/* Which side a session is of; the side that is not this one. */
+/* The side that nghttp2 speaks with over this session; and the one across from a side. */
 enum http2_side http2_side_of(const struct http2 *http2, const nghttp2_session *session);
 enum http2_side http2_other(enum http2_side side);
 

@@ -101,8 +101,8 @@ static bool pass_on(struct http2_stream *stream, enum http2_side to, const uint8
 {
 	const struct exchange_hooks *hooks = &stream->http2->hooks;
 	struct exchange_content content = { to == HTTP2_OUTSIDE ? EXCHANGE_OUT : EXCHANGE_IN, bytes, size, moment,
-					    pace_is_burst(&stream->paces[to]) };
-	struct buf *pending = &stream->pending[to];
+					    pace_is_burst(&stream->to[to].pace) };
+	struct buf *pending = &stream->to[to].pending;
 	size_t before = pending->size;
 	bool passes;
 
@@ -110,10 +110,10 @@ static bool pass_on(struct http2_stream *stream, enum http2_side to, const uint8
 		buf_put(pending, bytes, size);
 		return true;
 	}
-	pace_add(&stream->paces[to], size);
-	stream->withheld[to] += size;
+	pace_add(&stream->to[to].pace, size);
+	stream->to[to].withheld += size;
 	passes = hooks->body(hooks->context, &stream->record, &content, pending);
-	stream->withheld[to] -= pending->size - before;
+	stream->to[to].withheld -= pending->size - before;
 	return passes;
 }
 
@@ -124,13 +124,13 @@ static int stop_request(struct http2_stream *stream, unsigned status, const char
 	http2_stream_drop(stream, HTTP2_OUTSIDE);
 	http2_request_forget(stream);
 	stream->is_stopped = true;
-	stream->is_whole[HTTP2_OUTSIDE] = false;
-	if (stream->ids[HTTP2_OUTSIDE])
+	stream->to[HTTP2_OUTSIDE].is_whole = false;
+	if (stream->to[HTTP2_OUTSIDE].id)
 		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_OUTSIDE], NGHTTP2_FLAG_NONE,
-					  stream->ids[HTTP2_OUTSIDE], NGHTTP2_CANCEL);
+					  stream->to[HTTP2_OUTSIDE].id, NGHTTP2_CANCEL);
 	if (!stream->is_answered)
 		return http2_stream_refuse(stream, status, reason, decision);
-	nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->ids[HTTP2_INSIDE],
+	nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE, stream->to[HTTP2_INSIDE].id,
 				  NGHTTP2_CANCEL);
 	return 0;
 }
@@ -152,7 +152,7 @@ static int on_headers(struct http2_stream *stream, enum http2_side from)
 		stream->trailers.reason = "";
 		if (hooks->incoming)
 			hooks->incoming(hooks->context, &stream->record, &stream->trailers);
-		take_trailers(stream->take, &stream->trailers);
+		recorded_set_trailers(stream->recorded, &stream->trailers);
 	}
 	if (stream->gathering != &stream->head || stream->record.status)
 		return 0;
@@ -218,13 +218,13 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		return 0;
 	/* Before the request is sent on, so that one without a body goes out as such. */
 	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM && !(from == HTTP2_INSIDE && stream->is_stopped)) {
-		stream->is_whole[to] = true;
-		if (stream->ids[to] && !pass_on(stream, to, NULL, 0, HTTP1_ENDS) && stop(stream, from) != 0)
+		stream->to[to].is_whole = true;
+		if (stream->to[to].id && !pass_on(stream, to, NULL, 0, HTTP1_ENDS) && stop(stream, from) != 0)
 			return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	if (frame->hd.type == NGHTTP2_HEADERS && on_headers(stream, from) != 0)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
-	if (stream->is_kept && stream->is_whole[HTTP2_OUTSIDE] && http2_request_give(stream) != 0)
+	if (stream->is_kept && stream->to[HTTP2_OUTSIDE].is_whole && http2_request_give(stream) != 0)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	http2_stream_resume(stream, to);
 	return 0;
@@ -248,11 +248,11 @@ static int release(struct http2_stream *stream, bool is_whole)
 	struct buf *held = &stream->held;
 	int r = 0;
 
-	take_sent(stream->take, held->bytes, held->size);
-	if (stream->is_kept || stream->ids[HTTP2_OUTSIDE])
+	recorded_add_sent(stream->recorded, held->bytes, held->size);
+	if (stream->is_kept || stream->to[HTTP2_OUTSIDE].id)
 		stream->record.bytes_out += held->size;
-	stream->is_whole[HTTP2_OUTSIDE] = is_whole;
-	if (stream->ids[HTTP2_OUTSIDE]) {
+	stream->to[HTTP2_OUTSIDE].is_whole = is_whole;
+	if (stream->to[HTTP2_OUTSIDE].id) {
 		stream->early = held->size;
 		if (!pass_on(stream, HTTP2_OUTSIDE, held->bytes, held->size, HTTP1_GOES_ON) ||
 		    (is_whole && !pass_on(stream, HTTP2_OUTSIDE, NULL, 0, HTTP1_ENDS)))
@@ -265,15 +265,15 @@ static int release(struct http2_stream *stream, bool is_whole)
 
 static int answer_request(struct http2_stream *stream, const struct decision *answer)
 {
-	bool is_whole = stream->is_whole[HTTP2_OUTSIDE];
+	bool is_whole = stream->to[HTTP2_OUTSIDE].is_whole;
 	int r;
 
 	/* It goes out with a body then. */
 	if (stream->held.size)
-		stream->is_whole[HTTP2_OUTSIDE] = false;
+		stream->to[HTTP2_OUTSIDE].is_whole = false;
 	r = http2_request_answered(stream, answer);
 	if (stream->record.is_waiting)
-		stream->is_whole[HTTP2_OUTSIDE] = is_whole;
+		stream->to[HTTP2_OUTSIDE].is_whole = is_whole;
 	else if (r == 0 && stream->held.size)
 		r = release(stream, is_whole);
 	if (r == 0 && !stream->record.is_waiting && stream->is_kept && is_whole)
@@ -302,7 +302,7 @@ bool http2_is_waiting(const struct http2 *http2)
 /* Of a client that is gone: nothing comes or goes on it any more. */
 static void forget_stream(struct http2_stream *stream)
 {
-	nghttp2_session_set_stream_user_data(stream->http2->sessions[HTTP2_INSIDE], stream->ids[HTTP2_INSIDE], NULL);
+	nghttp2_session_set_stream_user_data(stream->http2->sessions[HTTP2_INSIDE], stream->to[HTTP2_INSIDE].id, NULL);
 	stream->problem = "the client ended the connection while a person was asked";
 	http2_stream_tell(stream);
 	http2_stream_free(stream);
@@ -318,26 +318,27 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	if (stream && from == HTTP2_INSIDE && stream->record.is_waiting)
 		return hold(stream, bytes, size);
 	if (stream && from == HTTP2_INSIDE)
-		take_sent(stream->take, bytes, size);
+		recorded_add_sent(stream->recorded, bytes, size);
 	if (stream && from == HTTP2_INSIDE && stream->is_kept)
 		stream->record.bytes_out += size;
-	if (!stream || !stream->ids[to] || (from == HTTP2_INSIDE && !stream->ids[HTTP2_OUTSIDE]) || stream->is_stopped)
+	if (!stream || !stream->to[to].id || (from == HTTP2_INSIDE && !stream->to[HTTP2_OUTSIDE].id) ||
+	    stream->is_stopped)
 		return nghttp2_session_consume(session, id, size) == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 	if (from == HTTP2_OUTSIDE)
-		take_received(stream->take, bytes, size);
+		recorded_add_received(stream->recorded, bytes, size);
 	if (!pass_on(stream, to, bytes, size, HTTP1_GOES_ON))
 		return stop(stream, from);
 	*(from == HTTP2_INSIDE ? &stream->record.bytes_out : &stream->record.bytes_in) += size;
 	http2_stream_resume(stream, to);
-	return buf_error(&stream->pending[to]) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+	return buf_error(&stream->to[to].pending) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 /* The answer is out, the request is not whole, and the server does not read on: nobody needs the rest of it. */
 static void cut_request(struct http2_stream *stream)
 {
-	if (stream->is_told && !stream->ids[HTTP2_OUTSIDE] && !stream->is_whole[HTTP2_OUTSIDE])
+	if (stream->is_told && !stream->to[HTTP2_OUTSIDE].id && !stream->to[HTTP2_OUTSIDE].is_whole)
 		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
-					  stream->ids[HTTP2_INSIDE], NGHTTP2_NO_ERROR);
+					  stream->to[HTTP2_INSIDE].id, NGHTTP2_NO_ERROR);
 }
 
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *context)
@@ -355,9 +356,9 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *c
 
 static int close_inside(struct http2_stream *stream, uint32_t error)
 {
-	if (stream->ids[HTTP2_OUTSIDE])
+	if (stream->to[HTTP2_OUTSIDE].id)
 		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_OUTSIDE], NGHTTP2_FLAG_NONE,
-					  stream->ids[HTTP2_OUTSIDE], error ? error : NGHTTP2_CANCEL);
+					  stream->to[HTTP2_OUTSIDE].id, error ? error : NGHTTP2_CANCEL);
 	stream->http2->finished += error == NGHTTP2_NO_ERROR;
 	http2_stream_tell(stream);
 	http2_stream_drop(stream, HTTP2_INSIDE);
@@ -367,16 +368,16 @@ static int close_inside(struct http2_stream *stream, uint32_t error)
 static int close_outside(struct http2_stream *stream, uint32_t error)
 {
 	http2_stream_drop(stream, HTTP2_OUTSIDE);
-	if (!stream->ids[HTTP2_INSIDE])
+	if (!stream->to[HTTP2_INSIDE].id)
 		return 0;
 	if (!stream->is_answered && !stream->is_stopped)
 		return http2_stream_refuse(stream, 502, "the server gave the request up", NULL);
 	if (stream->is_stopped)
 		return 0;
 	cut_request(stream);
-	if (!stream->is_whole[HTTP2_INSIDE])
+	if (!stream->to[HTTP2_INSIDE].is_whole)
 		nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
-					  stream->ids[HTTP2_INSIDE], error ? error : NGHTTP2_INTERNAL_ERROR);
+					  stream->to[HTTP2_INSIDE].id, error ? error : NGHTTP2_INTERNAL_ERROR);
 	return 0;
 }
 
@@ -388,9 +389,9 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 
 	if (!stream)
 		return 0;
-	stream->ids[side] = 0;
+	stream->to[side].id = 0;
 	r = side == HTTP2_INSIDE ? close_inside(stream, error) : close_outside(stream, error);
-	if (!stream->ids[HTTP2_INSIDE] && !stream->ids[HTTP2_OUTSIDE])
+	if (!stream->to[HTTP2_INSIDE].id && !stream->to[HTTP2_OUTSIDE].id)
 		http2_stream_free(stream);
 	return r == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
@@ -465,7 +466,7 @@ void http2_free(struct http2 *http2)
 	for (int side = 0; side < HTTP2_SIDE_COUNT; side++)
 		nghttp2_session_del(http2->sessions[side]);
 	while (http2->streams) {
-		if (http2->streams->ids[HTTP2_INSIDE])
+		if (http2->streams->to[HTTP2_INSIDE].id)
 			http2_stream_tell(http2->streams);
 		http2_stream_free(http2->streams);
 	}
@@ -518,28 +519,28 @@ enum exchange_state http2_take(struct http2 *http2, enum http2_side side, struct
 /* Whether more of the body to that side is to come, whose length was told, and its sender alone holds it up. */
 static bool expects(const struct http2_stream *stream, enum http2_side to)
 {
-	bool is_open = to == HTTP2_INSIDE ? stream->is_answered && stream->ids[HTTP2_INSIDE]
+	bool is_open = to == HTTP2_INSIDE ? stream->is_answered && stream->to[HTTP2_INSIDE].id
 					  : !stream->is_stopped && !stream->record.is_waiting &&
-						    (stream->is_kept || stream->ids[HTTP2_OUTSIDE]);
+						    (stream->is_kept || stream->to[HTTP2_OUTSIDE].id);
 
-	return is_open && stream->announces[to] && !stream->is_whole[to] && !stream->pending[to].size;
+	return is_open && stream->to[to].announces && !stream->to[to].is_whole && !stream->to[to].pending.size;
 }
 
 static int look_at(struct http2_stream *stream)
 {
 	const struct exchange_record *record = &stream->record;
-	struct progress *progress = stream->progress;
+	struct http2_way *to = stream->to;
 
-	if (progress_is_too_slow(&progress[HTTP2_OUTSIDE], expects(stream, HTTP2_OUTSIDE), 0, record->bytes_out)) {
+	if (progress_is_too_slow(&to[HTTP2_OUTSIDE].progress, expects(stream, HTTP2_OUTSIDE), 0, record->bytes_out)) {
 		stream->problem = exchange_slow_request;
 		stream->is_kept = false;
 		return stop_request(stream, 408, stream->problem, NULL);
 	}
-	if (progress_is_too_slow(&progress[HTTP2_INSIDE], expects(stream, HTTP2_INSIDE), 0, record->bytes_in)) {
+	if (progress_is_too_slow(&to[HTTP2_INSIDE].progress, expects(stream, HTTP2_INSIDE), 0, record->bytes_in)) {
 		stream->problem = exchange_slow_answer;
 		/* Closes the other side as well. */
 		return nghttp2_submit_rst_stream(stream->http2->sessions[HTTP2_INSIDE], NGHTTP2_FLAG_NONE,
-						 stream->ids[HTTP2_INSIDE], NGHTTP2_INTERNAL_ERROR);
+						 to[HTTP2_INSIDE].id, NGHTTP2_INTERNAL_ERROR);
 	}
 	return 0;
 }
@@ -558,7 +559,7 @@ void http2_look(struct http2 *http2)
 static bool is_held_up(const struct http2_stream *stream)
 {
 	nghttp2_session *session = stream->http2->sessions[HTTP2_OUTSIDE];
-	int32_t id = stream->ids[HTTP2_OUTSIDE];
+	int32_t id = stream->to[HTTP2_OUTSIDE].id;
 
 	return id && (nghttp2_session_get_stream_local_window_size(session, id) <= 0 ||
 		      nghttp2_session_get_local_window_size(session) <= 0);
@@ -571,13 +572,13 @@ static uint64_t settle(struct http2_stream *stream, enum http2_side to, bool in_
 	bool is_in = to == HTTP2_INSIDE;
 	uint64_t wait_ns;
 
-	if (!stream->ids[to] || (!stream->withheld[to] && !stream->paces[to].came))
+	if (!stream->to[to].id || (!stream->to[to].withheld && !stream->to[to].pace.came))
 		return 0;
 	/* A client that does not read may keep a server from sending long before a window is used up. */
-	in_is_held_up = in_is_held_up || is_held_up(stream) || stream->pending[to].size;
-	wait_ns = pace_look(&stream->paces[to], is_in, is_in && in_is_held_up, now_ns);
-	if (!stream->withheld[to] || wait_ns)
-		return stream->withheld[to] ? wait_ns : 0;
+	in_is_held_up = in_is_held_up || is_held_up(stream) || stream->to[to].pending.size;
+	wait_ns = pace_look(&stream->to[to].pace, is_in, is_in && in_is_held_up, now_ns);
+	if (!stream->to[to].withheld || wait_ns)
+		return stream->to[to].withheld ? wait_ns : 0;
 	if (!pass_on(stream, to, NULL, 0, HTTP1_PAUSES))
 		http2->is_broken = stop(stream, http2_other(to)) != 0 || http2->is_broken;
 	else
@@ -614,8 +615,8 @@ void http2_ended(struct http2 *http2, enum http2_side side)
 	http2->has_lost_server = http2->has_lost_server || side == HTTP2_OUTSIDE;
 	for (struct http2_stream *stream = http2->streams; stream; stream = next) {
 		next = stream->next;
-		if (side == HTTP2_OUTSIDE && stream->ids[HTTP2_OUTSIDE] && stream->ids[HTTP2_INSIDE]) {
-			stream->ids[HTTP2_OUTSIDE] = 0;
+		if (side == HTTP2_OUTSIDE && stream->to[HTTP2_OUTSIDE].id && stream->to[HTTP2_INSIDE].id) {
+			stream->to[HTTP2_OUTSIDE].id = 0;
 			http2->is_broken = close_outside(stream, NGHTTP2_NO_ERROR) != 0 || http2->is_broken;
 		}
 		if (side == HTTP2_INSIDE && stream->record.is_waiting) {

@@ -50,7 +50,7 @@ uint64_t http2_settle(struct http2 *http2, bool in_is_held_up, uint64_t now_ns);
 /* Adds the memory that is held for each side: bodies and heads that it has not taken. */
 void http2_count_held(const struct http2 *http2, size_t bytes[HTTP2_SIDE_COUNT]);
 
-/* Whether nothing is asked for. */
+/* Whether no stream is open: nobody waits for an answer, and the connection may end. */
 bool http2_is_idle(const struct http2 *http2);
 
 /* One side has ended its stream: what is open there is answered, or given up, on the other. */

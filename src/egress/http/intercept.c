@@ -171,11 +171,12 @@ static bool has_server(const struct intercept *intercept)
 /* Where no server chooses: what the recorded one chose, or what a usual one would. */
 static enum alpn preferred(const struct intercept *intercept)
 {
-	const struct tape *tape = intercept->options.hooks.tape;
+	const struct recording *recording = intercept->options.hooks.recording;
 
 	if (has_server(intercept))
 		return ALPN_HTTP1;
-	return !tape_answers(tape) || tape_is_http2(tape, &intercept->options.server) ? ALPN_HTTP2 : ALPN_HTTP1;
+	return !recording_answers(recording) || recording_is_http2(recording, &intercept->options.server) ? ALPN_HTTP2
+													  : ALPN_HTTP1;
 }
 
 /* Whose certificate it is stands in it: one program talks to many servers. */

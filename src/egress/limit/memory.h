@@ -39,6 +39,7 @@ struct memory_share {
 	void *context;
 };
 
+/* No share is open; base is borrowed, in whose loop connections are ended. -EINVAL: no timer can be made. */
 int memory_init(struct memory_budget *memory, struct event_base *base) MUST_USE;
 
 /* share must not move while it is open. */

@@ -99,7 +99,9 @@ struct http1 {
 	const char *problem;              /* static */
 };
 
+/* Ready for the first message; all callbacks are NULL. */
 void http1_init(struct http1 *http, enum http1_kind kind);
+/* Frees the head, the trailers and what a filter keeps back. */
 void http1_done(struct http1 *http);
 
 /*
@@ -137,7 +139,7 @@ void http1_put_head(const struct http1_head *head, struct buf *out);
 /* The value of the first field of this name (any case), or NULL. */
 const char *http1_find(const struct http1_head *head, const char *name);
 
-/* Removes all fields of this name. */
+/* Removes every field that has this name in any case of letters; none: nothing. */
 void http1_remove(struct http1_head *head, const char *name);
 
 /* One more field, copied. -ENOMEM, -E2BIG (too many), -EINVAL (no name, or a control character in the value). */

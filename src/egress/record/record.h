@@ -52,7 +52,9 @@ struct record_exchange {
 	struct record_hidden hidden;
 };
 
+/* Empty; the hash of its bytes begins. */
 void record_body_init(struct record_body *body);
+/* Frees the bytes that were kept; room is given back by whoever counts it. */
 void record_body_done(struct record_body *body);
 
 /* The next bytes. room: how many more may be kept; those that are, are taken off. */
@@ -61,7 +63,7 @@ void record_body_add(struct record_body *body, const void *bytes, size_t size, s
 /* Appends bytes to out without what is hidden. */
 void record_hide(const struct record_hidden *hidden, const void *bytes, size_t size, struct buf *out);
 
-/* The first line. */
+/* The line that says what the file is and its version; it stands before all others. */
 void record_put_start(struct buf *out);
 
 /*

@@ -11,19 +11,20 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
-struct tape {
+struct recording {
 	struct replay *replay;         /* NULL: records */
 	int fd;
 	uint64_t started_ns;
 	uint64_t file_bytes, answer_bytes;
-	size_t exchanges, takes;
+	size_t exchanges;              /* written */
+	size_t open;                   /* struct recorded */
 	size_t room;                   /* bytes of bodies that may still be held */
 	int error;
 	struct record_hidden hidden;
 };
 
-struct take {
-	struct tape *tape;
+struct recorded {
+	struct recording *recording;
 	const struct target_server *server;
 	uint64_t started_ns;
 	bool is_http2, has_answer, has_trailers;
@@ -33,106 +34,107 @@ struct take {
 	struct record_body sent, received;
 };
 
-static int tape_new(struct tape **ret_tape, int fd, struct err *err)
+static int recording_new(struct recording **ret_recording, int fd, struct err *err)
 {
-	struct tape *tape = calloc(1, sizeof *tape);
+	struct recording *recording = calloc(1, sizeof *recording);
 
-	if (!tape) {
+	if (!recording) {
 		close_fd(&fd);
 		return err_set(err, ERR_INTERNAL, ENOMEM, "recording", "out of memory");
 	}
-	tape->fd = fd;
-	tape->room = TAPE_HELD_MAX;
-	tape->started_ns = clock_monotonic_ns();
-	*ret_tape = tape;
+	recording->fd = fd;
+	recording->room = RECORDING_HELD_MAX;
+	recording->started_ns = clock_monotonic_ns();
+	*ret_recording = recording;
 	return 0;
 }
 
 /* In one call, so that a line is there whole or not at all wherever the disk has room. */
-static void write_out(struct tape *tape, const struct buf *out)
+static void write_out(struct recording *recording, const struct buf *out)
 {
-	if (tape->error == 0)
-		tape->error = buf_error(out);
-	if (tape->error == 0)
-		tape->error = fd_write_full(tape->fd, out->bytes, out->size);
-	tape->file_bytes += out->size;
+	if (recording->error == 0)
+		recording->error = buf_error(out);
+	if (recording->error == 0)
+		recording->error = fd_write_full(recording->fd, out->bytes, out->size);
+	recording->file_bytes += out->size;
 }
 
-int tape_record(struct tape **ret_tape, int fd, struct err *err)
+int recording_write(struct recording **ret_recording, int fd, struct err *err)
 {
 	cleanup_buf struct buf out;
-	struct tape *tape = NULL;
-	int r = tape_new(&tape, fd, err);
+	struct recording *recording = NULL;
+	int r = recording_new(&recording, fd, err);
 
 	if (r < 0)
 		return r;
 	buf_init(&out, 256);
 	record_put_start(&out);
-	write_out(tape, &out);
-	if (tape->error < 0) {
-		r = err_set(err, ERR_STATE, -tape->error, "recording", "the recording cannot be written: %s",
-			    err_errno_name(-tape->error));
-		tape_free(tape);
+	write_out(recording, &out);
+	if (recording->error < 0) {
+		r = err_set(err, ERR_STATE, -recording->error, "recording", "the recording cannot be written: %s",
+			    err_errno_name(-recording->error));
+		recording_free(recording);
 		return r;
 	}
-	*ret_tape = tape;
+	*ret_recording = recording;
 	return 0;
 }
 
-int tape_replay(struct tape **ret_tape, int fd, struct err *err)
+int recording_read(struct recording **ret_recording, int fd, struct err *err)
 {
-	struct tape *tape = NULL;
-	int r = tape_new(&tape, fd, err);
+	struct recording *recording = NULL;
+	int r = recording_new(&recording, fd, err);
 
 	if (r < 0)
 		return r;
-	r = replay_new(&tape->replay, fd, err);
+	r = replay_new(&recording->replay, fd, err);
 	if (r < 0) {
-		tape_free(tape);
+		recording_free(recording);
 		return r;
 	}
-	close_fd(&tape->fd);
-	*ret_tape = tape;
+	close_fd(&recording->fd);
+	*ret_recording = recording;
 	return 0;
 }
 
-void tape_free(struct tape *tape)
+void recording_free(struct recording *recording)
 {
-	if (!tape)
+	if (!recording)
 		return;
-	replay_free(tape->replay);
-	close_fd(&tape->fd);
-	free(tape);
+	replay_free(recording->replay);
+	close_fd(&recording->fd);
+	free(recording);
 }
 
-void tape_hide(struct tape *tape, const struct record_hidden *hidden)
+void recording_hide(struct recording *recording, const struct record_hidden *hidden)
 {
-	tape->hidden = *hidden;
+	recording->hidden = *hidden;
 }
 
-bool tape_answers(const struct tape *tape)
+bool recording_answers(const struct recording *recording)
 {
-	return tape && tape->replay;
+	return recording && recording->replay;
 }
 
-bool tape_is_http2(const struct tape *tape, const struct target_server *server)
+bool recording_is_http2(const struct recording *recording, const struct target_server *server)
 {
-	return replay_is_http2(tape->replay, server);
+	return replay_is_http2(recording->replay, server);
 }
 
-int tape_error(const struct tape *tape)
+int recording_error(const struct recording *recording)
 {
-	return tape->error;
+	return recording->error;
 }
 
-static const char *full_problem(const struct tape *tape)
+static const char *full_problem(const struct recording *recording)
 {
-	if (tape->error < 0)
+	if (recording->error < 0)
 		return "the recording cannot be written";
-	if (tape->takes == TAPE_TAKES_MAX)
+	if (recording->open == RECORDING_OPEN_MAX)
 		return "there are too many requests at one time to record them";
-	if (tape->exchanges >= RECORD_EXCHANGES_MAX || tape->file_bytes >= RECORD_FILE_MAX - RECORD_LINE_MAX ||
-	    tape->answer_bytes >= RECORD_ANSWERS_MAX - RECORD_LINE_MAX)
+	if (recording->exchanges >= RECORD_EXCHANGES_MAX ||
+	    recording->file_bytes >= RECORD_FILE_MAX - RECORD_LINE_MAX ||
+	    recording->answer_bytes >= RECORD_ANSWERS_MAX - RECORD_LINE_MAX)
 		return "the recording is full";
 	return NULL;
 }
@@ -147,91 +149,92 @@ static int copy_fields(struct http1_head *to, const struct http1_head *from)
 	return r;
 }
 
-static void free_take(struct take *take)
+static void free_take(struct recorded *recorded)
 {
-	take->tape->room += take->sent.kept.size + take->received.kept.size;
-	take->tape->takes--;
-	http1_head_reset(&take->request);
-	http1_head_reset(&take->answer);
-	http1_head_reset(&take->trailers);
-	record_body_done(&take->sent);
-	record_body_done(&take->received);
-	free(take->target);
-	free(take);
+	recorded->recording->room += recorded->sent.kept.size + recorded->received.kept.size;
+	recorded->recording->open--;
+	http1_head_reset(&recorded->request);
+	http1_head_reset(&recorded->answer);
+	http1_head_reset(&recorded->trailers);
+	record_body_done(&recorded->sent);
+	record_body_done(&recorded->received);
+	free(recorded->target);
+	free(recorded);
 }
 
-struct take *take_begin(struct tape *tape, const struct target_server *server, const struct http1_head *request,
-			bool is_http2, const char **ret_problem)
+struct recorded *recorded_begin(struct recording *recording, const struct target_server *server,
+				const struct http1_head *request, bool is_http2, const char **ret_problem)
 {
-	struct take *take;
+	struct recorded *recorded;
 
-	*ret_problem = tape->replay ? NULL : full_problem(tape);
+	*ret_problem = recording->replay ? NULL : full_problem(recording);
 	if (*ret_problem)
 		return NULL;
-	take = calloc(1, sizeof *take);
+	recorded = calloc(1, sizeof *recorded);
 	*ret_problem = "there is no memory";
-	if (!take)
+	if (!recorded)
 		return NULL;
-	*take = (struct take){
-		.tape = tape, .server = server, .started_ns = clock_monotonic_ns(), .is_http2 = is_http2,
+	*recorded = (struct recorded){
+		.recording = recording, .server = server, .started_ns = clock_monotonic_ns(), .is_http2 = is_http2,
 	};
-	tape->takes++;
-	record_body_init(&take->sent);
-	record_body_init(&take->received);
-	memcpy(take->request.method, request->method, sizeof take->request.method);
-	take->target = str_dup(request->target);
-	take->request.target = take->target;
-	if (!take->target || (!tape->replay && copy_fields(&take->request, request) < 0)) {
-		free_take(take);
+	recording->open++;
+	record_body_init(&recorded->sent);
+	record_body_init(&recorded->received);
+	memcpy(recorded->request.method, request->method, sizeof recorded->request.method);
+	recorded->target = str_dup(request->target);
+	recorded->request.target = recorded->target;
+	if (!recorded->target || (!recording->replay && copy_fields(&recorded->request, request) < 0)) {
+		free_take(recorded);
 		return NULL;
 	}
 	*ret_problem = NULL;
-	return take;
+	return recorded;
 }
 
-void take_sent(struct take *take, const void *bytes, size_t size)
+void recorded_add_sent(struct recorded *recorded, const void *bytes, size_t size)
 {
 	size_t nothing = 0;
 
-	if (take)
-		record_body_add(&take->sent, bytes, size, take->tape->replay ? &nothing : &take->tape->room);
+	if (recorded)
+		record_body_add(&recorded->sent, bytes, size,
+				recorded->recording->replay ? &nothing : &recorded->recording->room);
 }
 
-const struct answer *take_answer(struct take *take, const char **ret_problem)
+const struct answer *recorded_find_answer(struct recorded *recorded, const char **ret_problem)
 {
 	cleanup_buf struct buf target;
 	struct hash hash;
 
 	buf_init(&target, HTTP1_HEAD_MAX);
-	record_hide(&take->tape->hidden, take->target, strlen(take->target), &target);
-	hash_stream_end(&take->sent.hash, &hash);
-	return replay_find(take->tape->replay, take->request.method, take->server, buf_text(&target), &hash,
-			   ret_problem);
+	record_hide(&recorded->recording->hidden, recorded->target, strlen(recorded->target), &target);
+	hash_stream_end(&recorded->sent.hash, &hash);
+	return replay_find(recorded->recording->replay, recorded->request.method, recorded->server, buf_text(&target),
+			   &hash, ret_problem);
 }
 
-void take_answered(struct take *take, const struct http1_head *answer)
+void recorded_set_answer(struct recorded *recorded, const struct http1_head *answer)
 {
-	if (!take || take->tape->replay)
+	if (!recorded || recorded->recording->replay)
 		return;
-	take->answer.status = answer->status;
-	take->answer.framing = answer->framing;
-	take->answer.closes = answer->closes;
+	recorded->answer.status = answer->status;
+	recorded->answer.framing = answer->framing;
+	recorded->answer.closes = answer->closes;
 	/* One that is longer is left out, which it may always be (RFC 9112 4). */
-	(void)!str_copy(take->reason, sizeof take->reason, answer->reason);
-	take->answer.reason = take->reason;
-	take->has_answer = copy_fields(&take->answer, answer) == 0;
+	(void)!str_copy(recorded->reason, sizeof recorded->reason, answer->reason);
+	recorded->answer.reason = recorded->reason;
+	recorded->has_answer = copy_fields(&recorded->answer, answer) == 0;
 }
 
-void take_received(struct take *take, const void *bytes, size_t size)
+void recorded_add_received(struct recorded *recorded, const void *bytes, size_t size)
 {
-	if (take && !take->tape->replay)
-		record_body_add(&take->received, bytes, size, &take->tape->room);
+	if (recorded && !recorded->recording->replay)
+		record_body_add(&recorded->received, bytes, size, &recorded->recording->room);
 }
 
-void take_trailers(struct take *take, const struct http1_head *trailers)
+void recorded_set_trailers(struct recorded *recorded, const struct http1_head *trailers)
 {
-	if (take && !take->tape->replay)
-		take->has_trailers = copy_fields(&take->trailers, trailers) == 0;
+	if (recorded && !recorded->recording->replay)
+		recorded->has_trailers = copy_fields(&recorded->trailers, trailers) == 0;
 }
 
 /* What a replay needs to hold them. */
@@ -244,42 +247,43 @@ static size_t fields_size(const struct http1_head *head)
 	return size;
 }
 
-static void write_take(struct take *take, bool is_whole)
+static void write_take(struct recorded *recorded, bool is_whole)
 {
 	cleanup_buf struct buf out;
-	struct tape *tape = take->tape;
+	struct recording *recording = recorded->recording;
 	struct record_exchange exchange = {
-		.at_us = (take->started_ns - tape->started_ns) / 1000,
-		.us = (clock_monotonic_ns() - take->started_ns) / 1000,
-		.is_http2 = take->is_http2,
-		.server = take->server,
-		.request = &take->request,
-		.sent = &take->sent,
-		.answer = take->has_answer ? &take->answer : NULL,
-		.trailers = take->has_trailers ? &take->trailers : NULL,
-		.received = &take->received,
+		.at_us = (recorded->started_ns - recording->started_ns) / 1000,
+		.us = (clock_monotonic_ns() - recorded->started_ns) / 1000,
+		.is_http2 = recorded->is_http2,
+		.server = recorded->server,
+		.request = &recorded->request,
+		.sent = &recorded->sent,
+		.answer = recorded->has_answer ? &recorded->answer : NULL,
+		.trailers = recorded->has_trailers ? &recorded->trailers : NULL,
+		.received = &recorded->received,
 		.is_whole = is_whole,
-		.hidden = tape->hidden,
+		.hidden = recording->hidden,
 	};
 
 	buf_init(&out, RECORD_LINE_MAX);
 	record_put_exchange(&exchange, &out);
-	write_out(tape, &out);
-	tape->exchanges++;
-	tape->answer_bytes += take->received.kept.size + fields_size(&take->answer) + fields_size(&take->trailers);
+	write_out(recording, &out);
+	recording->exchanges++;
+	recording->answer_bytes += recorded->received.kept.size + fields_size(&recorded->answer) +
+				   fields_size(&recorded->trailers);
 }
 
-void take_drop(struct take *take)
+void recorded_drop(struct recorded *recorded)
 {
-	if (take)
-		free_take(take);
+	if (recorded)
+		free_take(recorded);
 }
 
-void take_end(struct take *take, bool is_whole)
+void recorded_end(struct recorded *recorded, bool is_whole)
 {
-	if (!take)
+	if (!recorded)
 		return;
-	if (!take->tape->replay)
-		write_take(take, is_whole);
-	free_take(take);
+	if (!recorded->recording->replay)
+		write_take(recorded, is_whole);
+	free_take(recorded);
 }

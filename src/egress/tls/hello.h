@@ -43,7 +43,9 @@ struct hello {
 	size_t body_size, body_capacity;
 };
 
+/* Nothing has come yet. Allocates only once a record begins. */
 void hello_init(struct hello *hello, enum hello_kind kind);
+/* Frees the bytes; state, size and name stay. Twice is fine. */
 void hello_done(struct hello *hello);
 
 /* The next bytes of the stream. What follows a state other than HELLO_MORE is not looked at. */

@@ -15,8 +15,8 @@ struct draft_external {
 	struct external_verifier verifier; /* but for the command */
 };
 
-/* "external" of the section "verify" (bind-verify.c). */
+/* "external" of the section "verify": a new one in binder->draft, in the place of what stood there. */
 void bind_external(struct binder *binder, const struct key *key, const struct node *node);
 
-/* Not given: all zero. */
+/* As the policy has it; the words of a command are in arena. draft NULL: all zero. */
 struct external_verifier external_finish(struct arena *arena, const struct draft_external *draft);

@@ -77,7 +77,7 @@ void bind_inject(struct binder *binder, const struct key *key, const struct node
 void inject_check(struct binder *binder, const struct draft_net *net);
 void bind_canary(struct binder *binder, const struct key *key, const struct node *node);
 
-/* A key of KEY_ROWS, by its row. */
+/* The value of a key of KEY_ROWS into binder->scalars[key->value], read by the unit and bounds of its row. */
 void bind_row(struct binder *binder, const struct key *key, const struct node *node);
 
 /* Scalars into binder->scalars[key->value]. */

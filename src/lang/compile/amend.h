@@ -15,11 +15,12 @@ struct amendment {
 	const char *item;            /* YAML of one line, with its comment */
 };
 
+enum { AMEND_ITEM_SIZE = 16 << 10 };
+
 /*
  * The rule that allows what is granted, in out (of ITEM_SIZE bytes), which *ret_amendment borrows. note: of the
  * comment, printable. -EOPNOTSUPP: no rule of a policy can say this.
  */
-enum { AMEND_ITEM_SIZE = 16 << 10 };
 int amend_rule(const struct grant_terms *granted, const char *note, char out[AMEND_ITEM_SIZE],
 	       struct amendment *ret_amendment) MUST_USE;
 

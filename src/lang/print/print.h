@@ -16,7 +16,7 @@
  */
 void print_policy(const struct policy *policy, struct buf *out);
 
-/* The same as one JSON object. */
+/* The whole of it as one JSON object, with the origin of each rule as members "rule", "file" and "line". */
 void print_policy_json(const struct policy *policy, struct json *json);
 
 /* Of a rule with a host what it says beside ports, as members of a map: ", http: […], inject: {…}, …", or nothing. */

@@ -81,7 +81,7 @@ void secrets_contradictions(struct lang *lang);
 void warn_of_names(struct lang *lang, const struct draft_exec *exec);
 void warn_of_open_hosts(struct lang *lang, const struct policy *policy);
 
-/* What `trust:` comes to (trust.c). */
+/* What the section `trust:` of all texts comes to, with what nobody said; contradictions go to lang->diags. */
 struct trust_settings trust_finish(struct lang *lang);
 
 /* finish.c's second half: policy->file_plan and policy->unenforced. */

@@ -21,6 +21,7 @@ struct arena {
 	bool has_failed;
 };
 
+/* Frees all that was allocated in it. */
 void arena_done(struct arena *arena);
 #define cleanup_arena __attribute__((cleanup(arena_done)))
 

@@ -30,6 +30,7 @@ struct diags {
 	size_t count; /* also those beyond DIAGS_MAX */
 };
 
+/* Copies the message (at most 1 KiB) into the arena. Beyond DIAGS_MAX they are only counted. */
 void diag_add(struct diags *diags, struct place place, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -39,7 +40,7 @@ void diags_sort(struct diags *diags);
 /* One line "file:line:column: message" each; hostile bytes are escaped. */
 void diags_put(const struct diags *diags, struct buf *out);
 
-/* As diags_put(), with "warning: " before the message. */
+/* As diags_put(), with "warning: " behind the place of each. */
 void diags_put_warnings(const struct diags *diags, struct buf *out);
 
 /* The array of this name of objects {file, line, column, message}. */

@@ -34,6 +34,7 @@ extern const char *const policy_part_names[POLICY_PART_COUNT];
 /* Bits 1u << enum policy_part of what differs. */
 uint32_t policy_compare_parts(const struct policy *a, const struct policy *b);
 
+/* Whether they pause after as many refusals, within as long, for as long. */
 bool cooldown_rules_equal(const struct cooldown_rule *a, const struct cooldown_rule *b);
 
 /* Whether `to` lets more through; a mixed change does: what is only tighter does not. */

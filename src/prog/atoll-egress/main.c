@@ -13,8 +13,9 @@
 #include "egress/flow/gate.h"
 #include "egress/flow/sealed.h"
 #include "os/fd.h"
+#include "wire/gate.h"
 
-static int find_tape(void)
+static int find_recording(void)
 {
 	return fcntl(GATE_TAPE_FD, F_GETFL) < 0 ? FD_NONE : GATE_TAPE_FD;
 }
@@ -28,5 +29,5 @@ int main(void)
 	if (fd_secure_standard() < 0 || sealed_snapshot_load(GATE_SNAPSHOT_FD, &snapshot) < 0)
 		return 125;
 	close(GATE_SNAPSHOT_FD);
-	return gate_run(GATE_FD, snapshot_policy(snapshot), find_tape(), &err) < 0 ? 125 : 0;
+	return gate_run(GATE_FD, snapshot_policy(snapshot), find_recording(), &err) < 0 ? 125 : 0;
 }

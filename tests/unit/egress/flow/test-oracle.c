@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 #include "egress/credentials/scan.h"
-#include "egress/flow/gate.h"
+#include "egress/flow/gate-state.h"
 #include "egress/flow/requests.h"
 #include "egress/http/http2.h"
 #include "os/clock.h"

@@ -186,10 +186,10 @@ static void on_over(void *context, const struct exchange_record *record)
 	wire->records++;
 }
 
-static void wire_init_tape(struct wire *wire, struct tape *tape)
+static void wire_init_recorded(struct wire *wire, struct recording *recording)
 {
 	struct exchange_hooks hooks = { .outgoing = on_outgoing, .incoming = on_incoming, .over = on_over,
-					.context = wire, .tape = tape };
+					.context = wire, .recording = recording };
 
 	*wire = (struct wire){ 0 };
 	end_init(&wire->client, false);
@@ -199,7 +199,7 @@ static void wire_init_tape(struct wire *wire, struct tape *tape)
 
 static void wire_init(struct wire *wire)
 {
-	wire_init_tape(wire, NULL);
+	wire_init_recorded(wire, NULL);
 }
 
 static void wire_done(struct wire *wire)
@@ -602,14 +602,14 @@ static void test_garbage(void **state)
 			 EXCHANGE_ENDED);
 }
 
-static struct tape *replay_of(int fd)
+static struct recording *replay_of(int fd)
 {
-	struct tape *tape;
+	struct recording *recording;
 	struct err err;
 
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-	assert_int_equal(tape_replay(&tape, fd, &err), 0);
-	return tape;
+	assert_int_equal(recording_read(&recording, fd, &err), 0);
+	return recording;
 }
 
 static void test_recorded_and_answered_again(void **state)
@@ -617,22 +617,22 @@ static void test_recorded_and_answered_again(void **state)
 	int fd = memfd_create("recording", 0);
 	char text[4096] = "";
 	struct message *asked;
-	struct tape *tape;
+	struct recording *recording;
 	struct wire wire;
 	struct err err;
 
-	assert_int_equal(tape_record(&tape, dup(fd), &err), 0);
-	wire_init_tape(&wire, tape);
+	assert_int_equal(recording_write(&recording, dup(fd), &err), 0);
+	wire_init_recorded(&wire, recording);
 	ask(&wire, "POST", "/v1/x", 3);
 	answer(&wire, &wire.server.messages[0], "200", 5);
 	wire_done(&wire);
-	tape_free(tape);
+	recording_free(recording);
 	assert_true(pread(fd, text, sizeof text - 1, 0) > 0);
 	assert_null(strstr(text, "sk-real"));
 	assert_non_null(strstr(text, "\"body\":\"xxxxx\""));
 
-	tape = replay_of(fd);
-	wire_init_tape(&wire, tape);
+	recording = replay_of(fd);
+	wire_init_recorded(&wire, recording);
 	http2_set_unreachable(wire.http2, "no server is asked");
 	asked = ask(&wire, "POST", "/v1/x", 3);
 	assert_string_equal(asked->pseudo, ":status: 200\n");
@@ -646,7 +646,7 @@ static void test_recorded_and_answered_again(void **state)
 	assert_true(wire.last.is_not_recorded);
 	assert_int_equal(wire.server.count, 0);
 	wire_done(&wire);
-	tape_free(tape);
+	recording_free(recording);
 }
 
 #define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -663,12 +663,12 @@ static void test_trailers_and_answers_that_break_off(void **state)
 				   RECORDED("/v1/cut", "[]", "false");
 	int fd = memfd_create("recording", 0);
 	struct message *asked;
-	struct tape *tape;
+	struct recording *recording;
 	struct wire wire;
 
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	tape = replay_of(fd);
-	wire_init_tape(&wire, tape);
+	recording = replay_of(fd);
+	wire_init_recorded(&wire, recording);
 	asked = ask(&wire, "GET", "/v1/trailers", 0);
 	assert_string_equal(asked->body, "half");
 	assert_string_equal(asked->fields, "x-upper: 1\ngrpc-status: 0\n");
@@ -678,7 +678,7 @@ static void test_trailers_and_answers_that_break_off(void **state)
 	assert_true(asked->is_closed && !asked->is_whole);
 	assert_int_equal(asked->error, NGHTTP2_INTERNAL_ERROR);
 	wire_done(&wire);
-	tape_free(tape);
+	recording_free(recording);
 }
 
 static void look(struct wire *wire, unsigned times)

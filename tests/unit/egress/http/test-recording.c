@@ -21,7 +21,7 @@
 
 /* Connections with both their ends in memory, recorded to a file in memory and answered from it. */
 struct wire {
-	struct tape *tape;
+	struct recording *recording;
 	struct exchange exchange;
 	struct buf to_server, to_client, waiting;
 	enum exchange_state state;
@@ -56,10 +56,10 @@ static void on_over(void *context, const struct exchange_record *record)
 
 static void wire_connect(struct wire *wire)
 {
-	struct exchange_hooks hooks = { .over = on_over, .context = wire, .tape = wire->tape };
+	struct exchange_hooks hooks = { .over = on_over, .context = wire, .recording = wire->recording };
 
 	exchange_init(&wire->exchange, &server, &policy, &hooks);
-	if (tape_answers(wire->tape))
+	if (recording_answers(wire->recording))
 		wire->exchange.unreachable = "no server is asked";
 	buf_init(&wire->to_server, 32 << 20);
 	buf_init(&wire->to_client, 32 << 20);
@@ -77,7 +77,7 @@ static void wire_disconnect(struct wire *wire)
 static void wire_done(struct wire *wire)
 {
 	wire_disconnect(wire);
-	tape_free(wire->tape);
+	recording_free(wire->recording);
 }
 #define cleanup_wire __attribute__((cleanup(wire_done)))
 
@@ -88,7 +88,7 @@ static void start_recording(struct wire *wire)
 	close_fd(&file);
 	file = memfd_create("recording", 0);
 	*wire = (struct wire){ 0 };
-	assert_int_equal(tape_record(&wire->tape, dup(file), &err), 0);
+	assert_int_equal(recording_write(&wire->recording, dup(file), &err), 0);
 	wire_connect(wire);
 }
 
@@ -96,7 +96,7 @@ static int try_replay(struct wire *wire, struct err *err)
 {
 	*wire = (struct wire){ 0 };
 	assert_int_equal(lseek(file, 0, SEEK_SET), 0);
-	return tape_replay(&wire->tape, dup(file), err);
+	return recording_read(&wire->recording, dup(file), err);
 }
 
 static void start_replay(struct wire *wire)
@@ -343,7 +343,7 @@ static void test_known_texts_are_hidden(void **state)
 	assert_int_equal(scanner_add(scanner, 16, "other-word-2", 12), 0);
 	assert_int_equal(scanner_finish(scanner), 0);
 	start_recording(&wire);
-	tape_hide(wire.tape, &(struct record_hidden){ scanner, 1 });
+	recording_hide(wire.recording, &(struct record_hidden){ scanner, 1 });
 	converse(&wire, ASK("POST", "/x?q=vaulted-value-1", "X-Note: vaulted-value-1\r\nContent-Length: 36\r\n")
 		 "other-word-2 dmF1bHRlZC12YWx1ZS0x ok",
 		 "HTTP/1.1 200 OK\r\nX-Echo: <vaulted-value-1>\r\nContent-Length: 17\r\n\r\n(vaulted-value-1)");
@@ -376,7 +376,7 @@ static void test_a_long_text_is_hidden_as_a_whole(void **state)
 	assert_int_equal(scanner_add(scanner, 0, known, strlen(known)), 0);
 	assert_int_equal(scanner_finish(scanner), 0);
 	start_recording(&wire);
-	tape_hide(wire.tape, &(struct record_hidden){ scanner, 1, 1 });
+	recording_hide(wire.recording, &(struct record_hidden){ scanner, 1, 1 });
 	assert_int_equal(str_format(told, sizeof told,
 				    "HTTP/1.1 200 OK\r\nX-Note: kept\r\nContent-Length: %zu\r\n\r\n(%s)",
 				    strlen(known) + 2, known), 0);
@@ -485,7 +485,7 @@ static void test_a_full_disk_ends_it(void **state)
 	struct wire wire;
 	struct err err;
 
-	assert_int_equal(tape_record(&wire.tape, open("/dev/full", O_WRONLY | O_CLOEXEC), &err), -ENOSPC);
+	assert_int_equal(recording_write(&wire.recording, open("/dev/full", O_WRONLY | O_CLOEXEC), &err), -ENOSPC);
 	assert_non_null(strstr(err.message, "ENOSPC"));
 }
 
@@ -520,5 +520,5 @@ int main(void)
 		cmocka_unit_test(test_names_of_credentials),
 	};
 
-	return cmocka_run_group_tests_name("egress-tape", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("egress-recording", tests, NULL, NULL);
 }
