@@ -101,7 +101,7 @@ bool decode_hex(struct arena *arena, const struct word *text, struct word *ret_d
 	return decode_digits(arena, text, 4, hex_digit, ret_decoded);
 }
 
-struct word decode_reversed(struct arena *arena, const struct word *text)
+static struct word decode_reversed(struct arena *arena, const struct word *text)
 {
 	struct word_draft draft = begin_like(arena, text, WORD_FROM_DECODED);
 

@@ -15,8 +15,6 @@ bool decode_base64(struct arena *arena, const struct word *text, struct word *re
 bool decode_base32(struct arena *arena, const struct word *text, struct word *ret_decoded) MUST_USE;
 bool decode_hex(struct arena *arena, const struct word *text, struct word *ret_decoded) MUST_USE;
 
-struct word decode_reversed(struct arena *arena, const struct word *text);
-
 /*
  * Escapes of C: \n \t \xHH \NNN \uHHHH \e, as in $'…', echo -e and printf. *ret_is_hidden: printable characters were
  * written as numbers.

@@ -156,6 +156,7 @@ struct operations {
 	size_t doubt_count;
 };
 
+/* Nothing is done yet. All that is added lives in the arena, so that nothing is freed on its own. */
 void operations_init(struct operations *operations, struct arena *arena);
 
 /* A new operation, or OPERATION_NONE (and a doubt) beyond the bound. */
@@ -171,12 +172,14 @@ void operations_add_word(struct operations *operations, uint32_t index, const st
 /* The same for a constant: exact, where the operation stands. text is copied. */
 void operations_add_text(struct operations *operations, uint32_t index, const char *text);
 
+/* Sets TRAIT_* bits beside those that are set already. */
 void operations_add_traits(struct operations *operations, uint32_t index, uint32_t traits);
 
 /* What `from` puts out, `to` takes in. */
 void operations_add_flow(struct operations *operations, uint32_t from, uint32_t to);
 void operations_add_flows(struct operations *operations, const struct origins *from, uint32_t to);
 
+/* Notes why something at span is not known: a finding in the end, also where more than DOUBTS_MAX are counted only. */
 void operations_doubt(struct operations *operations, enum doubt doubt, struct span span);
 
 /* Word `at` of an operation; NULL where there is none. Valid until the next word. */
@@ -189,6 +192,7 @@ size_t operation_word_count(const struct operation *operation);
  */
 void operations_link_files(struct operations *operations);
 
+/* One more operation, once; beyond ORIGINS_MAX is_cut says that there were others. OPERATION_NONE adds none. */
 void origins_add(struct origins *origins, uint32_t index);
 void origins_join(struct origins *origins, const struct origins *other);
 

@@ -62,7 +62,7 @@ const struct value *value_text(struct arena *arena, const char *bytes, size_t si
 const struct value *value_text_holes(struct arena *arena, const char *bytes, size_t size, uint32_t flags);
 const struct value *value_number(struct arena *arena, int64_t number);
 
-/* name is borrowed. */
+/* What the language or a library calls so: unknown but for that. The name is borrowed and must outlive the value. */
 const struct value *value_named(struct arena *arena, const char *name);
 
 /* A list of items (copied array). */
@@ -71,7 +71,7 @@ const struct value *value_list(struct arena *arena, const struct value *const *i
 /* Unknown, but from where all of value (its items too) is from. */
 const struct value *value_taint(struct arena *arena, const struct value *value);
 
-/* The same value, also from where `from` is from. */
+/* The same value, into which whatever flowed into `from` flows too: its origins and flags are joined. */
 const struct value *value_also_from(struct arena *arena, const struct value *value, const struct value *from);
 
 /* The same value with flags or an origin added, under another name, or made from a subject. */
@@ -84,7 +84,7 @@ const struct value *value_with_subject(struct arena *arena, const struct value *
 /* The value alone, without what else it may be. */
 const struct value *value_alone(struct arena *arena, const struct value *value);
 
-/* Either of them. */
+/* One value that may be a or b, each with what else it may be, up to VALUE_OTHERS_MAX; equal ones once. */
 const struct value *value_either(struct arena *arena, const struct value *a, const struct value *b);
 
 /* Texts joined, of every alternative; numbers become text. */
@@ -99,10 +99,10 @@ bool value_is_exact(const struct value *value);
 /* Its text; "\x01" where it is none. NUL-terminated. */
 const char *value_chars(struct arena *arena, const struct value *value, uint32_t *ret_size);
 
-/* As a word, without alternatives. */
+/* The value itself (not what else it may be) as a word at span: holes are WORD_UNKNOWN, numbers decimal. */
 struct word value_word(struct arena *arena, const struct value *value, struct span span);
 
-/* The item of a map, or NULL. */
+/* What a known key leads to in a VALUE_MAP, the last one of that name; NULL: no map, or no such key. */
 const struct value *value_item(const struct value *map, const char *key);
 
 /* "base" + separator + "member", or NULL where that is too long. */

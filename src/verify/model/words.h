@@ -18,6 +18,7 @@ struct word_draft {
 	struct span span;
 };
 
+/* An empty word at span, of which nothing is unknown; all parts will live in the arena. */
 void word_begin(struct word_draft *draft, struct arena *arena, struct span span);
 
 /* Known bytes. NUL ends nothing: it and WORD_UNKNOWN become '?' (what the source has of them is no mark of ours). */
@@ -32,11 +33,12 @@ void word_put_word(struct word_draft *draft, const struct word *word);
 /* Ends the draft and frees what it holds beside the arena. Exact when nothing unknown was put. */
 struct word word_end(struct word_draft *draft);
 
-/* A constant: exact. */
+/* A constant of our own, copied: exact, from no operation. */
 struct word word_of(struct arena *arena, struct span span, const char *text);
 
-/* One that is not known at all. */
+/* One of which nothing is known but the flags (WORD_FROM_*): its text is WORD_UNKNOWN alone. */
 struct word word_unknown(struct arena *arena, struct span span, uint32_t flags);
 
-bool word_is(const struct word *word, const char *text); /* exact and equal */
+/* Whether all of the text is known for certain; and whether it is this text then. */
 bool word_is_exact(const struct word *word);
+bool word_is(const struct word *word, const char *text);

@@ -146,10 +146,10 @@ void syntax_done(struct syntax *syntax);
 /* The first child with the field, or 0. */
 uint32_t syntax_child(const struct syntax *syntax, uint32_t node, enum syntax_field field);
 
-/* The first child of the kind, or 0. */
+/* The first of its direct children that has the kind; 0 where none has. */
 uint32_t syntax_child_kind(const struct syntax *syntax, uint32_t node, enum syntax_kind kind);
 
-/* The last child, or 0. */
+/* The direct child that nothing follows; 0 where there are no children. */
 uint32_t syntax_last(const struct syntax *syntax, uint32_t node);
 
 /* The node behind all that is below node (count for the last). */

@@ -62,7 +62,7 @@ const char *walk_text(const struct walk *walk, TSNode node, uint32_t *ret_size);
 /* A copy in the arena, NUL-terminated; "" when out of memory. */
 const char *walk_copy(const struct walk *walk, TSNode node);
 
-/* Whether the node's type is this ("call"). */
+/* Whether the node is there and of the grammar's type; its child in a field, a null node where none is. */
 bool node_is(TSNode node, const char *type);
 TSNode node_field(TSNode node, const char *field);
 
@@ -79,6 +79,7 @@ struct each {
 	bool is_begun;
 };
 
+/* done frees the cursor; cleanup_each has it called at the end of the block. */
 struct each each_child(struct walk *walk, TSNode node);
 bool each_next(struct each *each);
 void each_done(struct each *each);

@@ -87,6 +87,7 @@ struct rules {
 	struct filter filter;
 };
 
+/* The list that "@name" stands for, of any file that was added; NULL: none has it (yet). */
 struct named_list *rules_find_list(struct rules *rules, const char *name);
 
 /* A vector of patterns of a condition, one of conditions in it: by number, for what is done with each of them alike. */

@@ -56,6 +56,10 @@ void filter_note(const struct filter *filter, const char *text, struct filter_hi
 /* Marks what may match text as a whole: to be called too for each part that is compared on its own. */
 void filter_note_whole(const struct filter *filter, const char *text, struct filter_hits *hits);
 
+/*
+ * For a word that the shell expands: marks the vectors whose paths a glob may become. For one that is unknown or cut:
+ * marks every vector.
+ */
 void filter_note_globs(const struct filter *filter, struct filter_hits *hits);
 void filter_note_all(struct filter_hits *hits);
 

@@ -18,6 +18,7 @@ enum {
 
 struct rules;
 
+/* Empty, with an arena of its own in which all that is added lives; NULL without memory. NULL can be freed. */
 struct rules *rules_new(void) MUST_USE;
 void rules_free(struct rules *rules);
 
@@ -27,6 +28,7 @@ bool rules_add(struct rules *rules, struct diags *diags, const char *file, const
 /* All files are there: resolves what they name of one another. False with errors in diags. */
 bool rules_finish(struct rules *rules, struct diags *diags) MUST_USE;
 
+/* How many there are by now; lists and tables are not counted. */
 size_t rules_count(const struct rules *rules);
 
 /* What the files of rules say of programs and functions; lives as long as the rules. */
@@ -65,5 +67,7 @@ struct rule_example {
 	bool is_harmless;
 	struct place place;
 };
+
+/* Those of all files, in their order; none where the rules were restored from bytes. at is below the count. */
 size_t rules_example_count(const struct rules *rules);
 struct rule_example rules_example(const struct rules *rules, size_t at);

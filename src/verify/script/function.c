@@ -73,7 +73,8 @@ static void bind_parameters(struct script *script, uint32_t function, const stru
 	}
 }
 
-bool script_is_of_tests(struct script *script, uint32_t function)
+/* A function that a runner of tests runs, or that has doubles of a cloud: by its decorators. */
+static bool has_test_decorator(struct script *script, uint32_t function)
 {
 	static const char *const decorators[] = { "@fixture", "@mock_aws", "@moto.mock", "@pytest.fixture",
 						  "@pytest_asyncio.fixture" };
@@ -99,7 +100,7 @@ static const struct value *run(struct script *script, uint32_t node, uint32_t sc
 	uint32_t outer_scope = script->scope, outer_context = script->context;
 	struct frame frame = { .outer = script->frame, .node = node };
 	const struct value *value = &value_nothing;
-	bool is_of_tests = script_is_of_tests(script, node);
+	bool is_of_tests = has_test_decorator(script, node);
 
 	script->scope = script_scope_new(script, scope);
 	script->context |= CONTEXT_FUNCTION;

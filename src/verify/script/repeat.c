@@ -64,7 +64,8 @@ int64_t script_loop_times(struct script *script, uint32_t condition, uint32_t in
 	return value->kind == VALUE_NUMBER && !value->other ? value->number : 0;
 }
 
-bool script_is_kept(struct script *script, uint32_t node)
+/* Whether what the node makes is kept: in a list, a map, a comprehension. */
+static bool is_kept(struct script *script, uint32_t node)
 {
 	static const char *const keeping[] = { "add",  "append", "appendleft", "extend",
 					       "push", "put",	 "set",	       "unshift" };
@@ -93,7 +94,7 @@ int64_t script_kept_size(struct script *script, uint32_t node, int64_t size)
 {
 	int64_t all;
 
-	if (size <= 0 || !script_is_kept(script, node))
+	if (size <= 0 || !is_kept(script, node))
 		return size;
 	if (script->context & CONTEXT_ENDLESS && size >= ENDLESS_KEPT_MIN)
 		return INT64_MAX;

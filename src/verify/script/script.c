@@ -76,7 +76,7 @@ const struct value *script_other(struct script *script, uint32_t node)
 	return all->kind == VALUE_UNKNOWN && all->name ? value_taint(script->arena, all) : all;
 }
 
-uint32_t script_branch_new(struct script *script)
+static uint32_t branch_new(struct script *script)
 {
 	uint32_t *branch;
 
@@ -93,7 +93,7 @@ struct script_place script_enter_branch(struct script *script, uint32_t context)
 {
 	struct script_place outer = { script->branch, script->context };
 
-	script->branch = script_branch_new(script);
+	script->branch = branch_new(script);
 	script->context |= context;
 	return outer;
 }

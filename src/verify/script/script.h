@@ -171,6 +171,7 @@ const struct value *script_children(struct script *script, uint32_t node);
 struct script_place {
 	uint32_t branch, context;
 };
+/* Begins a part that may not run, with more of CONTEXT_*, below the one that it stands in; leave goes back there. */
 struct script_place script_enter_branch(struct script *script, uint32_t context);
 void script_leave_branch(struct script *script, struct script_place outer);
 
@@ -180,6 +181,7 @@ const struct value *script_branch(struct script *script, uint32_t node, uint32_t
 /* False when time, steps or memory are used up; a doubt says so. */
 bool script_step(struct script *script);
 
+/* Where the node stands in the text that was given, which may be around the one that is interpreted. */
 struct span script_span(const struct script *script, uint32_t node);
 
 /* The node's bytes, NUL-terminated in the arena ("" without memory). */
@@ -195,7 +197,11 @@ uint32_t script_add(struct script *script, const struct call *call, enum operati
 void script_add_word(struct script *script, const struct call *call, uint32_t operation, const struct value *value);
 void script_add_flow(struct script *script, const struct value *from, uint32_t operation);
 
-/* Variables (scope.c). */
+/*
+ * Variables (scope.c). A scope is a number, parent the one around it; without memory it is the parent. Both give the
+ * name a value in the part that is interpreted: assign where some scope around has it, else as a global; declare in
+ * this scope.
+ */
 uint32_t script_scope_new(struct script *script, uint32_t parent);
 void script_assign(struct script *script, const char *name, const struct value *value);
 void script_declare(struct script *script, const char *name, const struct value *value);
@@ -203,7 +209,6 @@ void script_declare(struct script *script, const char *name, const struct value 
 void script_share(struct script *script, const char *name);
 /* NULL where no scope has it. */
 const struct value *script_lookup(struct script *script, const char *name);
-uint32_t script_branch_new(struct script *script);
 
 /* What stands there (a name, "self.x") is something else from now on, and the object that has it is also from where
  * that is from. */
@@ -215,7 +220,7 @@ void script_bind(struct script *script, uint32_t target, const struct value *val
 /* The dotted text of a chain of names ("self.x"), or NULL. */
 const char *script_dotted(struct script *script, uint32_t node);
 
-/* Functions (function.c). */
+/* Functions (function.c). A VALUE_FUNCTION of the node, which sees the scope that it stands in; it is not run yet. */
 const struct value *script_make_function(struct script *script, uint32_t node);
 /* Runs it with these arguments. What is known of the result. */
 const struct value *script_invoke(struct script *script, const struct value *function,
@@ -229,9 +234,6 @@ void script_run_uncalled(struct script *script);
 const struct value *script_method(struct script *script, const char *name);
 void script_declare_method(struct script *script, const char *name, const struct value *function);
 
-/* Whether a function is run by a runner of tests only, or with doubles of a cloud: by its decorators. */
-bool script_is_of_tests(struct script *script, uint32_t function);
-
 /* How often (repeat.c). */
 
 /* The context of an operation of this kind: a loop that runs too often for it is one without an end. */
@@ -240,8 +242,6 @@ uint32_t script_context(const struct script *script, enum operation_kind kind);
 int64_t script_repeat(struct script *script, int64_t times);
 /* What a loop with this condition and increment counts to; 0: not known. */
 int64_t script_loop_times(struct script *script, uint32_t condition, uint32_t increment);
-/* Whether what the node makes is kept: in a list, a map, a comprehension. */
-bool script_is_kept(struct script *script, uint32_t node);
 /* So many bytes are asked for by the node: of all that is kept in the loops around, where that is very much. */
 int64_t script_kept_size(struct script *script, uint32_t node, int64_t size);
 /* So many bytes (0: not known) are written by the node, as often as the loops around run: OP_ALLOCATE where the disk
@@ -250,7 +250,7 @@ void script_note_written(struct script *script, uint32_t node, int64_t size);
 /* TRAIT_RECURSES: the function of this name always has itself called again, TRAIT_MULTIPLIES: in something new. */
 uint32_t script_recursion(struct script *script, uint32_t function, const char *name);
 
-/* Calls (call.c). */
+/* Calls (call.c). What a NODE_CALL or NODE_NEW is worth: callee and arguments first, then what it does. */
 const struct value *script_call(struct script *script, uint32_t node);
 /* A call that is already taken apart. */
 const struct value *script_apply(struct script *script, struct call *call);

@@ -75,7 +75,7 @@ static size_t put_escape(struct buf *buf, const char *bytes, size_t size, unsign
 	return used;
 }
 
-const struct value *text_unescape(struct script *script, const char *bytes, size_t size)
+static const struct value *unescape(struct script *script, const char *bytes, size_t size)
 {
 	struct buf buf;
 	const struct value *value;
@@ -111,7 +111,7 @@ const struct value *text_literal(struct script *script, uint32_t node, uint32_t 
 
 		if (until > start) {
 			one = is_raw ? value_text(script->arena, syntax->text + start, until - start, 0)
-				     : text_unescape(script, syntax->text + start, until - start);
+				     : unescape(script, syntax->text + start, until - start);
 			all = all ? value_concat(script->arena, all, one) : one;
 		}
 		if (!part)

@@ -55,16 +55,15 @@ const struct value *text_call(struct script *script, struct call *call);
 /* value[a:b:c], as far as the bounds are known. */
 const struct value *text_slice(struct script *script, const struct value *value, uint32_t slice);
 
-/* A part of a literal with its escapes (both languages have C's) resolved. flags: WORD_OBSCURED where that
- * hid something. */
-const struct value *text_unescape(struct script *script, const char *bytes, size_t size);
-
 /* A literal's bytes from start to end: escapes resolved unless raw, and the NODE_PARTs among its children
  * filled in. */
 const struct value *text_literal(struct script *script, uint32_t node, uint32_t start, uint32_t end,
 				 bool is_raw);
 
-/* "…%s…" % arguments, "…{}…".format(arguments). */
+/*
+ * "…%s…" % arguments, "…{}…".format(arguments): what each place stands for put in, as far as both are known. What the
+ * places have no argument for is a hole.
+ */
 const struct value *text_percent(struct script *script, const struct value *text,
 				 const struct value *arguments);
 const struct value *text_format(struct script *script, const struct value *text, const struct call *call);

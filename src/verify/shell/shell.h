@@ -84,23 +84,22 @@ void stream_pass(struct shell *shell, struct stream *to, const struct stream *fr
 /* What comes out of one becomes what goes into the next; span is where a text that is known stands. */
 struct stream stream_next(struct shell *shell, const struct stream *before, struct span span);
 
-/* word.c */
+/* word.c: adds what the node of a word becomes, with SHELL_SPLIT where unquoted results are split, to the draft. */
 void shell_expand(struct shell *shell, TSNode node, bool is_quoted, struct word_draft *draft);
 struct word shell_word(struct shell *shell, TSNode node);                     /* unsplit: assignments, redirections */
 /* split and brace-expanded, of struct word */
 void shell_words(struct shell *shell, TSNode node, struct vec *words);
-void shell_split(struct shell *shell, const struct word *word, struct vec *words);
 void shell_split_braces(struct shell *shell, const struct word *word, struct vec *words);
 /* A text with $… in it that is no tree of its own: a here-document. */
 struct word shell_document(struct shell *shell, TSNode body, bool is_raw);
 
-/* parameter.c: ${…} and $x */
+/* parameter.c: adds what ${NAME…} or $NAME stands for to the draft, as shell_expand(). Assigns where := does. */
 void shell_parameter(struct shell *shell, TSNode node, bool is_quoted, struct word_draft *draft);
 
 /* builtin.c: what changes the state of the shell. True: it is no command beside that. */
 bool shell_builtin(struct shell *shell, struct command *command);
 
-/* Whether it stands with a command and redirects it. */
+/* Whether the node is one of file_redirect, heredoc_redirect and herestring_redirect. */
 bool shell_is_redirection(TSNode node);
 
 /* command.c: a command with its assignments; extra (of TSNode, or NULL): words behind a here-document's mark */
@@ -111,7 +110,7 @@ void shell_call(struct shell *shell, struct shell_function *function, const stru
 		struct stream *stream);
 void shell_assign(struct shell *shell, TSNode node, bool is_exported);
 
-/* declare.c */
+/* declare.c: export, declare, local, readonly, typeset, and what they assign. unset is a command, and nothing more. */
 void shell_declaration(struct shell *shell, TSNode node, struct stream *stream);
 void shell_unset(struct shell *shell, TSNode node, struct stream *stream);
 
@@ -121,7 +120,7 @@ void shell_redirected(struct shell *shell, TSNode holder, TSNode body, struct st
 /* $(<FILE): a redirection without a command puts out what it reads. */
 void shell_lone_redirection(struct shell *shell, TSNode node, struct stream *stream);
 
-/* loop.c */
+/* loop.c: bodies once, or for each word that is known; what nothing ends is an OP_LOOP, its body CONTEXT_ENDLESS. */
 void shell_while(struct shell *shell, TSNode node, struct stream *stream);
 void shell_for(struct shell *shell, TSNode node, struct stream *stream);
 void shell_c_for(struct shell *shell, TSNode node, struct stream *stream);

@@ -296,7 +296,7 @@ struct word shell_word(struct shell *shell, TSNode node)
 	return word;
 }
 
-void shell_split(struct shell *shell, const struct word *word, struct vec *words)
+static void split_word(struct shell *shell, const struct word *word, struct vec *words)
 {
 	static const char split[] = { SHELL_SPLIT, 0 };
 	const char *at = word->text;
@@ -353,7 +353,7 @@ static void split_braces(struct shell *shell, const struct word *word, struct ve
 		open++;
 	}
 	if (!open || depth >= BRACES_DEPTH_MAX || words->count >= BRACES_WORDS_MAX) {
-		shell_split(shell, word, words);
+		split_word(shell, word, words);
 		return;
 	}
 	for (at = open + 1; at <= close;) {
@@ -392,7 +392,7 @@ void shell_words(struct shell *shell, TSNode node, struct vec *words)
 		word.size))
 		shell_split_braces(shell, &word, words);
 	else
-		shell_split(shell, &word, words);
+		split_word(shell, &word, words);
 }
 
 struct word shell_document(struct shell *shell, TSNode body, bool is_raw)
