@@ -2,9 +2,13 @@
 #pragma once
 
 /*
- * Brings chosen changes of a session to the host: from the list of changes (change.h) to the plan of a transaction,
- * its content, and what became of each. Which changes are wanted is said by the caller, because that takes the
- * policy's globs; what must come along or stay behind for the sake of the tree is worked out here. Run by
+ * The folder: what writes to the host. A transaction (transaction.h) has a plan in a journal (journal.h), runs it op by
+ * op (run-op.c), finishes modes and times (finish.c), and is finished or taken back after a crash (recover.c). Apply
+ * and undo (undo.h) make such plans; applied-state.h says later what is ours on the host.
+ *
+ * Brings chosen changes of a session to the host: from the list of changes (stage/change/change.h) to the plan of a
+ * transaction, its content, and what became of each. Which changes are wanted is said by the caller, because that takes
+ * the policy's globs; what must come along or stay behind for the sake of the tree is worked out here. Run by
  * atoll-stage.
  */
 

@@ -137,6 +137,7 @@ static inline bool journal_op_is_shown(const struct journal_op *op)
 	return !(op->flags & JOURNAL_LENT) && !(op->action == JOURNAL_KEEP && op->flags & JOURNAL_MERGED);
 }
 
+/* An empty journal, which owns nothing. journal_done() frees all ops, directories and texts; pointers to them end. */
 void journal_init(struct journal *journal);
 void journal_done(struct journal *journal);
 #define cleanup_journal __attribute__((cleanup(journal_done)))
@@ -172,6 +173,7 @@ struct journal_writer {
 
 #define JOURNAL_WRITER_NONE ((struct journal_writer){ .fd = FD_NONE })
 
+/* Closes the file without a flush: what is pending is lost, as in a crash. */
 void journal_writer_done(struct journal_writer *writer);
 #define cleanup_journal_writer __attribute__((cleanup(journal_writer_done)))
 
@@ -181,6 +183,7 @@ int journal_create(int dir_fd, struct journal_writer *ret_writer) MUST_USE;
 /* Goes on behind the valid records of a journal that was loaded from dir_fd; what is behind them is cut off. */
 int journal_resume(int dir_fd, const struct journal *journal, struct journal_writer *ret_writer) MUST_USE;
 
+/* Kind, number, time and areas: the first record. */
 void journal_put_begin(struct journal_writer *writer, const struct journal *journal);
 /* All ops and directories, and the commit. */
 void journal_put_plan(struct journal_writer *writer, const struct journal *journal);

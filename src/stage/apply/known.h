@@ -27,6 +27,7 @@ struct known {
 	size_t count, capacity;       /* capacity: a power of two, at most half full */
 };
 
+/* Frees what it owns; one that is all zeros owns nothing. */
 void known_done(struct known *known);
 #define cleanup_known __attribute__((cleanup(known_done)))
 
@@ -36,4 +37,5 @@ int known_put(struct known *known, uint32_t tree, const struct identity *identit
 /* Notes all that a finished transaction left: files, directories, roots, and files that lost a name. -ENOMEM. */
 int known_put_journal(struct known *known, const struct journal *journal) MUST_USE;
 
+/* Whether a transaction left exactly this inode of the tree with exactly this ctime. */
 bool known_has(const struct known *known, uint32_t tree, const struct identity *identity);

@@ -79,6 +79,7 @@ struct transaction {
 	char *parent_path;                 /* owned */
 };
 
+/* Closes and frees; on the disk everything stays as it is, for transaction_recover(). */
 void transaction_done(struct transaction *transaction);
 #define cleanup_transaction __attribute__((cleanup(transaction_done)))
 
@@ -145,6 +146,7 @@ int transaction_recover(struct transaction_place *place, struct transaction_reco
 
 /* Within the folder: place.c, transaction.c, run-op.c, finish.c and recover.c. */
 
+/* All fds FD_NONE, nothing begun. The place is borrowed until transaction_done(). */
 void transaction_init(struct transaction *transaction, struct transaction_place *place);
 /* A directory by one component, never through a link; and applies/N. The fd, or -errno. */
 int transaction_open_directory(int dir_fd, const char *name) MUST_USE;

@@ -44,6 +44,7 @@ struct undo {
 	size_t undone;
 };
 
+/* Frees the journal, the items and what is known; undo->items of a caller ends with it. */
 void undo_done(struct undo *undo);
 #define cleanup_undo __attribute__((cleanup(undo_done)))
 

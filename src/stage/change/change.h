@@ -2,9 +2,12 @@
 #pragma once
 
 /*
- * What a session would do to the host: the merged walk of a staged tree, judged path by path against the host as it
- * is now (doc/format/stage.md has the table). Decides what is a change, what is a conflict and what is never applied;
- * it writes nothing and shows nothing. Policy comes in by callbacks, for the box counts with this code too.
+ * The folder: the judgement. compare.h has the bytes and attributes of two files, seen.h what the host was at the
+ * start, repositories.h where git repositories are, difference.h the numbers of a comparison.
+ *
+ * What a session would do to the host: the merged walk of a staged tree, judged path by path against the host as it is
+ * now (doc/format/stage.md has the table). Decides what is a change, what is a conflict and what is never applied; it
+ * writes nothing and shows nothing. Policy comes in by callbacks, for the box counts with this code too.
  */
 
 #include <stdbool.h>

@@ -24,6 +24,7 @@ struct compare {
 	uint64_t budget_bytes; /* of what may still be read; UINT64_MAX: no limit */
 };
 
+/* Frees the buffers; the budget stays used. */
 void compare_done(struct compare *compare);
 
 /* The regular file, O_RDONLY, without following a link. -ESTALE when it is another one by now. */

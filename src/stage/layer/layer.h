@@ -2,10 +2,15 @@
 #pragma once
 
 /*
- * Layers as directories: making the live upper and work directories and the mask layer, opening the stack of a
- * tree, and what an entry of an upper means. overlayfs itself is mounted by jail/; its format is read here
- * (Documentation/filesystems/overlayfs.rst), never obeyed: what the kernel would follow in a layer (redirect,
- * metacopy) is refused. Everything below a layer is hostile.
+ * The folder: everything that lies below a session's trees and was written by a sandbox. chain.h says which layers,
+ * this header makes and opens them, mask.c and closed.h prepare them, walk.h reads them merged, copy.h, links.h and
+ * attributes.h take single entries out of them, remove.h throws them away, origins.h says where a file of them came
+ * from.
+ *
+ * Layers as directories: making the live upper and work directories and the mask layer, opening the stack of a tree,
+ * and what an entry of an upper means. overlayfs itself is mounted by jail/; its format is read here
+ * (Documentation/filesystems/overlayfs.rst), never obeyed: what the kernel would follow in a layer (redirect, metacopy)
+ * is refused. Everything below a layer is hostile.
  */
 
 #include <stdbool.h>

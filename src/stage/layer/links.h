@@ -22,6 +22,7 @@ struct links {
 	size_t count, capacity;      /* capacity: a power of two */
 };
 
+/* Frees the table; one that is all zeros has none. */
 void links_done(struct links *links);
 #define cleanup_links __attribute__((cleanup(links_done)))
 

@@ -26,6 +26,7 @@ struct identity {
 	struct stamp mtime, ctime, atime;
 };
 
+/* From a stat of the file or link itself, not of what a link leads to. */
 void identity_of_stat(const struct stat *st, struct identity *ret_identity);
 
 /* What is at (dir_fd, name), a link itself. Nothing there: 0 with mode 0. -errno. */
@@ -38,5 +39,8 @@ int identity_at(int dir_fd, const char *name, struct identity *ret_identity) MUS
  */
 bool identity_equal(const struct identity *a, const struct identity *b);
 
+/* Equal to the nanosecond: a file system with coarser times has cut both alike. */
 bool stamp_equal(struct stamp a, struct stamp b);
+
+/* For utimensat(2). */
 struct timespec stamp_to_timespec(struct stamp stamp);

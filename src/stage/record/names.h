@@ -24,6 +24,7 @@ struct stage_names {
 	size_t size, text_capacity;
 };
 
+/* Frees the names: what stage_names_get() gave ends with it. */
 void stage_names_done(struct stage_names *names);
 
 /*

@@ -26,6 +26,7 @@ struct paths {
 	uint64_t key;
 };
 
+/* Frees the table; the paths are their owners'. */
 void paths_done(struct paths *paths);
 #define cleanup_paths __attribute__((cleanup(paths_done)))
 

@@ -2,9 +2,13 @@
 #pragma once
 
 /*
+ * The folder: what of a staged session is no layer and no change. Its record (here), who works on its directory
+ * (use.h), and what the folders above it share: names of a directory (names.h), tables of paths (paths.h), what a file
+ * was when it was looked at (identity.h), small files that are replaced whole (store.h).
+ *
  * What a session stages: the file `trees` of its stage directory (doc/format/stage.md), written once by atoll-box
- * before the jail starts, and read by everything that reviews, applies or continues the session. It holds
- * no file's content and no change; those lie in the layers.
+ * before the jail starts, and read by everything that reviews, applies or continues the session. It holds no file's
+ * content and no change; those lie in the layers.
  */
 
 #include <stdbool.h>
@@ -63,6 +67,7 @@ struct stage_record {
 	enum stage_form form;
 };
 
+/* Frees the trees; the record is empty then, and may be filled again. */
 void stage_record_done(struct stage_record *record);
 #define cleanup_stage_record __attribute__((cleanup(stage_record_done)))
 

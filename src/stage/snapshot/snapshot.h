@@ -2,9 +2,13 @@
 #pragma once
 
 /*
+ * The folder: the state of a session as a chain of sealed layers, under its lock (lock.h). Names for states (here),
+ * joining and dropping (flatten.h, merge.h), which layers nobody needs (gc.h), and a directory that is renamed in a
+ * live tree (move-tree.h).
+ *
  * Snapshots of what a session staged: a name for a chain of sealed layers. Taking one while nothing runs, going back to
- * one and building on one cost the same whatever the trees and the layers hold. Used by atoll, and by atoll-stage
- * for the copy of a running session.
+ * one and building on one cost the same whatever the trees and the layers hold. Used by atoll, and by atoll-stage for
+ * the copy of a running session.
  */
 
 #include <stddef.h>

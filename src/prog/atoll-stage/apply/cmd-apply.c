@@ -73,7 +73,7 @@ struct job {
 
 static int tell(const struct job *job, const struct apply *apply, struct err *err)
 {
-	struct tell_apply say = {
+	struct apply_report report = {
 		.opened = &job->opened, .apply = apply, .dry_run = job->given->dry_run, .quiet = job->given->quiet,
 		.settlement = job->settlement, .text_merge_results = job->merge.results,
 		.recovered = job->recovered.finished + job->recovered.taken_back,
@@ -81,7 +81,7 @@ static int tell(const struct job *job, const struct apply *apply, struct err *er
 	int r;
 
 	outcome_end_progress();
-	r = job->given->json ? tell_apply_json(&say, err) : tell_apply_text(&say, err);
+	r = job->given->json ? report_apply_json(&report, err) : report_apply_text(&report, err);
 	return r < 0 ? r : tell_apply_left(apply) || tell_apply_marked(apply) ? EXIT_LEFT : 0;
 }
 

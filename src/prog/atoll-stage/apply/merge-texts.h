@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * `atoll apply --merge`: texts that both sides changed are merged with what both began from (base.h), by the worker
- * process (text/worker.h). Without that third text a merge would be a guess: then the path stays a conflict, unless
- * markers were asked for, which leave the guess to a person.
+ * `atoll apply --merge`: texts that both sides changed are merged with what both began from (merge-base.h), by the
+ * worker process (text/worker.h). Without that third text a merge would be a guess: then the path stays a conflict,
+ * unless markers were asked for, which leave the guess to a person.
  */
 
 #include <stdbool.h>

@@ -59,9 +59,9 @@ static bool is_git_index(const char *path)
 	return str_equal(path, ".git/index") || str_has_suffix(path, "/.git/index");
 }
 
-static void put_reason(const struct tell_apply *tell, size_t index, struct buf *out)
+static void put_reason(const struct apply_report *report, size_t index, struct buf *out)
 {
-	const struct apply_item *item = &tell->apply->items[index];
+	const struct apply_item *item = &report->apply->items[index];
 	const struct stage_change *change = item->change;
 
 	if (item->verdict == APPLY_FAILED)
@@ -79,19 +79,19 @@ static void put_reason(const struct tell_apply *tell, size_t index, struct buf *
 		buf_put_text(out, "changed on the host while it was applied");
 	if (item->verdict == APPLY_CONFLICT && is_git_index(change->path))
 		buf_put_text(out, "; `git reset` there makes it anew from what was applied");
-	if (item->verdict == APPLY_CONFLICT && tell->text_merge_results &&
-	    *text_merge_texts[tell->text_merge_results[index]])
-		buf_printf(out, "; %s", text_merge_texts[tell->text_merge_results[index]]);
+	if (item->verdict == APPLY_CONFLICT && report->text_merge_results &&
+	    *text_merge_texts[report->text_merge_results[index]])
+		buf_printf(out, "; %s", text_merge_texts[report->text_merge_results[index]]);
 }
 
-static void put_left_line(const struct tell_apply *tell, size_t index, struct buf *out)
+static void put_left_line(const struct apply_report *report, size_t index, struct buf *out)
 {
-	const struct apply_item *item = &tell->apply->items[index];
+	const struct apply_item *item = &report->apply->items[index];
 
 	buf_printf(out, "  %-8s  ", apply_verdict_names[item->verdict]);
-	outcome_put_path(tell->opened, item->change->tree, item->change->path, out);
+	outcome_put_path(report->opened, item->change->tree, item->change->path, out);
 	buf_put_text(out, "  (");
-	put_reason(tell, index, out);
+	put_reason(report, index, out);
 	buf_put_text(out, ")\n");
 }
 
@@ -101,100 +101,101 @@ static void count_taken(const struct apply *apply, size_t counts[STAGE_CHANGE_KI
 		counts[apply->items[i].change->kind] += apply->items[i].verdict == APPLY_TAKEN;
 }
 
-static void put_note(const struct tell_apply *tell, const struct apply_item *item, const char *note, struct buf *out)
+static void put_note(const struct apply_report *report, const struct apply_item *item, const char *note,
+		     struct buf *out)
 {
 	buf_put_text(out, note);
-	outcome_put_path(tell->opened, item->change->tree, item->change->path, out);
+	outcome_put_path(report->opened, item->change->tree, item->change->path, out);
 	buf_put_char(out, '\n');
 }
 
 /* What was taken otherwise than it was staged must not pass in silence. */
-static void put_notes(const struct tell_apply *tell, struct buf *out)
+static void put_notes(const struct apply_report *report, struct buf *out)
 {
-	for (size_t i = 0; i < tell->apply->count; i++) {
-		const struct apply_item *item = &tell->apply->items[i];
+	for (size_t i = 0; i < report->apply->count; i++) {
+		const struct apply_item *item = &report->apply->items[i];
 
 		if (item->verdict == APPLY_TAKEN && item->lost_set_id)
-			put_note(tell, item, "  without its set-id bits: ", out);
+			put_note(report, item, "  without its set-id bits: ", out);
 		if (item->verdict == APPLY_TAKEN && item->merged && !item->has_markers)
-			put_note(tell, item, "  merged with the host's: ", out);
+			put_note(report, item, "  merged with the host's: ", out);
 		if (item->verdict == APPLY_TAKEN && item->has_markers)
-			put_note(tell, item, "  both between markers, to be edited: ", out);
+			put_note(report, item, "  both between markers, to be edited: ", out);
 		if (item->verdict == APPLY_TAKEN && item->change->state == STAGE_CONFLICT && !item->merged)
-			put_note(tell, item, "  the session's over the host's: ", out);
+			put_note(report, item, "  the session's over the host's: ", out);
 		if (item->verdict == APPLY_KEPT)
-			put_note(tell, item, "  the host's stays: ", out);
+			put_note(report, item, "  the host's stays: ", out);
 	}
 }
 
-static void put_summary(const struct tell_apply *tell, struct buf *out)
+static void put_summary(const struct apply_report *report, struct buf *out)
 {
-	const char *session = tell->opened->record.session;
+	const char *session = report->opened->record.session;
 	size_t counts[STAGE_CHANGE_KIND_COUNT] = { 0 };
 
-	count_taken(tell->apply, counts);
-	if (tell->dry_run)
+	count_taken(report->apply, counts);
+	if (report->dry_run)
 		buf_put_text(out, "would apply ");
-	else if (tell->apply->number && !tell->apply->applied && tell->apply->kept)
-		buf_printf(out, "settled %zu conflict%s; take it back with: atoll undo %s\n", tell->apply->kept,
-			   tell->apply->kept == 1 ? "" : "s", session);
-	else if (tell->apply->number)
+	else if (report->apply->number && !report->apply->applied && report->apply->kept)
+		buf_printf(out, "settled %zu conflict%s; take it back with: atoll undo %s\n", report->apply->kept,
+			   report->apply->kept == 1 ? "" : "s", session);
+	else if (report->apply->number)
 		buf_put_text(out, "applied ");
 	else
-		buf_put_text(out, tell_apply_left(tell->apply) ? "nothing applied\n" : "nothing to apply\n");
-	if (!tell->dry_run && (!tell->apply->number || (!tell->apply->applied && tell->apply->kept)))
+		buf_put_text(out, tell_apply_left(report->apply) ? "nothing applied\n" : "nothing to apply\n");
+	if (!report->dry_run && (!report->apply->number || (!report->apply->applied && report->apply->kept)))
 		return;
 	outcome_put_counts(counts, out);
-	if (!tell->dry_run && tell->apply->applied)
+	if (!report->dry_run && report->apply->applied)
 		buf_printf(out, "; take it back with: atoll undo %s", session);
 	buf_put_char(out, '\n');
 }
 
 /* Whether a conflict was left about which nothing was said. */
-static bool has_unsettled(const struct tell_apply *tell)
+static bool has_unsettled(const struct apply_report *report)
 {
-	for (size_t i = 0; i < tell->apply->count && tell->settlement == SETTLE_NOT; i++)
-		if (tell->apply->items[i].verdict == APPLY_CONFLICT)
+	for (size_t i = 0; i < report->apply->count && report->settlement == SETTLE_NOT; i++)
+		if (report->apply->items[i].verdict == APPLY_CONFLICT)
 			return true;
 	return false;
 }
 
-int tell_apply_text(const struct tell_apply *tell, struct err *err)
+int report_apply_text(const struct apply_report *report, struct err *err)
 {
-	size_t left = tell_apply_left(tell->apply);
+	size_t left = tell_apply_left(report->apply);
 	cleanup_buf struct buf out;
 	int r = 0;
 
 	buf_init(&out, OUT_MAX);
-	if (!tell->quiet)
-		put_summary(tell, &out);
-	put_notes(tell, &out);
+	if (!report->quiet)
+		put_summary(report, &out);
+	put_notes(report, &out);
 	if (left)
 		buf_printf(&out, "left, %zu path%s:\n", left, left == 1 ? "" : "s");
-	for (size_t i = 0; i < tell->apply->count && r == 0; i++) {
-		if (is_left(&tell->apply->items[i]))
-			put_left_line(tell, i, &out);
+	for (size_t i = 0; i < report->apply->count && r == 0; i++) {
+		if (is_left(&report->apply->items[i]))
+			put_left_line(report, i, &out);
 		if (out.size >= FLUSH_AT)
 			r = flush(&out, err);
 	}
-	if (r == 0 && has_unsettled(tell))
+	if (r == 0 && has_unsettled(report))
 		buf_put_text(&out, "settle conflicts, all or those of a PATH, with atoll apply --ours (the host's "
 				   "stays), --theirs (the session's takes its place) or --merge (of texts both)\n");
 	return r == 0 ? flush(&out, err) : r;
 }
 
-static void put_json_item(const struct tell_apply *tell, size_t index, struct json *json)
+static void put_json_item(const struct apply_report *report, size_t index, struct json *json)
 {
-	const struct apply_item *item = &tell->apply->items[index];
+	const struct apply_item *item = &report->apply->items[index];
 	const struct stage_change *change = item->change;
 	cleanup_buf struct buf text;
 
 	json_object_begin(json, NULL);
-	outcome_put_json_path(tell->opened, change->tree, change->path, json);
+	outcome_put_json_path(report->opened, change->tree, change->path, json);
 	json_string(json, "kind", stage_change_kind_names[change->kind]);
 	if (is_left(item)) {
 		buf_init(&text, 8192);
-		put_reason(tell, index, &text);
+		put_reason(report, index, &text);
 		json_string(json, "why", apply_verdict_names[item->verdict]);
 		json_string(json, "reason", stage_reason_names[change->reason]);
 		json_string(json, "text", buf_text(&text));
@@ -208,20 +209,20 @@ static void put_json_item(const struct tell_apply *tell, size_t index, struct js
 	if (item->verdict == APPLY_TAKEN && change->state == STAGE_CONFLICT)
 		json_string(json, "settled", settlement_names[item->merged ? SETTLE_MERGE : SETTLE_THEIRS]);
 	if (item->verdict == APPLY_KEPT)
-		json_string(json, "settled", settlement_names[tell->settlement]);
+		json_string(json, "settled", settlement_names[report->settlement]);
 	json_object_end(json);
 }
 
 /* 100,000 paths are written as they come. */
-static int put_json_items(const struct tell_apply *tell, const char *key, bool (*has)(const struct apply_item *item),
-			  struct json *json, struct err *err)
+static int put_json_items(const struct apply_report *report, const char *key,
+			  bool (*has)(const struct apply_item *item), struct json *json, struct err *err)
 {
 	int r = 0;
 
 	json_array_begin(json, key);
-	for (size_t i = 0; i < tell->apply->count && r == 0; i++) {
-		if (has(&tell->apply->items[i]))
-			put_json_item(tell, i, json);
+	for (size_t i = 0; i < report->apply->count && r == 0; i++) {
+		if (has(&report->apply->items[i]))
+			put_json_item(report, i, json);
 		if (json->out->size >= FLUSH_AT)
 			r = flush(json->out, err);
 	}
@@ -229,7 +230,7 @@ static int put_json_items(const struct tell_apply *tell, const char *key, bool (
 	return r;
 }
 
-int tell_apply_json(const struct tell_apply *tell, struct err *err)
+int report_apply_json(const struct apply_report *report, struct err *err)
 {
 	cleanup_buf struct buf out;
 	struct json json;
@@ -238,19 +239,19 @@ int tell_apply_json(const struct tell_apply *tell, struct err *err)
 	buf_init(&out, OUT_MAX);
 	json_init(&json, &out);
 	json_object_begin(&json, NULL);
-	json_string(&json, "session", tell->opened->record.session);
-	if (tell->apply->number)
-		json_u64(&json, "apply", tell->apply->number);
+	json_string(&json, "session", report->opened->record.session);
+	if (report->apply->number)
+		json_u64(&json, "apply", report->apply->number);
 	else
 		json_null(&json, "apply");
-	json_bool(&json, "dry_run", tell->dry_run);
-	json_u64(&json, "recovered", tell->recovered);
-	json_u64(&json, "bytes", tell->apply->bytes);
-	r = put_json_items(tell, "applied", is_taken, &json, err);
+	json_bool(&json, "dry_run", report->dry_run);
+	json_u64(&json, "recovered", report->recovered);
+	json_u64(&json, "bytes", report->apply->bytes);
+	r = put_json_items(report, "applied", is_taken, &json, err);
 	if (r == 0)
-		r = put_json_items(tell, "kept", is_kept, &json, err);
+		r = put_json_items(report, "kept", is_kept, &json, err);
 	if (r == 0)
-		r = put_json_items(tell, "left", is_left, &json, err);
+		r = put_json_items(report, "left", is_left, &json, err);
 	json_object_end(&json);
 	buf_put_char(&out, '\n');
 	return r == 0 ? flush(&out, err) : r;

@@ -11,7 +11,7 @@
 #include "prog/atoll-stage/apply/outcome.h"
 #include "stage/apply/apply.h"
 
-struct tell_apply {
+struct apply_report {
 	const struct opened *opened;     /* borrowed */
 	const struct apply *apply;       /* borrowed */
 	enum settlement settlement;
@@ -25,5 +25,6 @@ size_t tell_apply_left(const struct apply *apply);
 /* How many were applied with markers in them, which a person has to look at. */
 size_t tell_apply_marked(const struct apply *apply);
 
-int tell_apply_text(const struct tell_apply *tell, struct err *err) MUST_USE;
-int tell_apply_json(const struct tell_apply *tell, struct err *err) MUST_USE;
+/* To stdout: for people, escaped where the session says so; or one JSON object with exact names. Negative with *err. */
+int report_apply_text(const struct apply_report *report, struct err *err) MUST_USE;
+int report_apply_json(const struct apply_report *report, struct err *err) MUST_USE;

@@ -52,5 +52,6 @@ int opened_confine(const struct opened *opened, enum confine_program program, st
 int opened_confine_both(const struct opened *a, const struct opened *b, enum confine_program program,
 			struct err *err) MUST_USE;
 
+/* Closes and frees all, and gives modes back that were lent (stage/layer/closed.h). */
 void opened_done(struct opened *opened);
 #define cleanup_opened __attribute__((cleanup(opened_done)))

@@ -37,6 +37,10 @@ struct verb {
 	int (*run)(int argc, char **argv, struct err *err);
 };
 
+/*
+ * The verbs: the program's words without its name. The exit status (0, EXIT_LEFT), or negative with *err; stdout is
+ * written, and an answer that could not be written is an error.
+ */
 int cmd_apply(int argc, char **argv, struct err *err);
 int cmd_compare(int argc, char **argv, struct err *err);
 int cmd_diff(int argc, char **argv, struct err *err);
