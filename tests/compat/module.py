@@ -50,4 +50,6 @@ def main():
     os._exit(0)
 
 
-main()
+# multiprocessing's spawn and forkserver run this file again, under another name.
+if __name__ == "__main__":
+    main()
