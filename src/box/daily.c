@@ -5,22 +5,17 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/buf.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/spawn.h"
 
 /* STATE/gc: its time is that of the last start, its text what that one removed. */
 enum { DAY_S = 24 * 3600, CPU_MAX_S = 600, TEXT_MAX = 1024 };
-
-/* ioprio_set(2), which has no header. */
-enum { IOPRIO_WHO_PROCESS = 1, IOPRIO_IDLE = 3 << 13 };
 
 static int file_path(const struct run_request *request, char out[PATH_MAX])
 {
@@ -61,44 +56,22 @@ static int find_program(const struct run_request *request, char out[PATH_MAX])
 			  request->init_path);
 }
 
-/* In the child's child: nobody's terminal, nobody's pipe, and behind everybody else. */
-static void become_gc(const struct run_request *request, const char *program, const char *path, const char *age)
-{
-	const char *argv[] = { "atoll-stage", "gc", "--state", request->state_dir, "--terse",
-			       age ? "--older-than" : NULL, age, NULL };
-	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
-	int out_fd = fd_open_at(AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
-
-	setsid();
-	setpriority(PRIO_PROCESS, 0, 19);
-	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
-	setrlimit(RLIMIT_CPU, &(struct rlimit){ CPU_MAX_S, CPU_MAX_S });
-	if (null_fd < 0 || out_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(null_fd, 2) < 0)
-		_exit(125);
-	/* Whoever waits for the end of an output does not wait for us. */
-	syscall(SYS_close_range, 3u, ~0u, 0u);
-	if (chdir("/") == 0)
-		execve(program, (char **)argv, request->env);
-	_exit(125);
-}
-
 void daily_gc(const struct run_request *request)
 {
 	char path[PATH_MAX], program[PATH_MAX];
 	bool is_off;
 	const char *age = wanted_age(&is_off);
-	pid_t pid;
+	const char *argv[] = { "atoll-stage", "gc", "--state", request->state_dir, "--terse",
+			       age ? "--older-than" : NULL, age, NULL };
+	struct spawn gc = { .program = program, .argv = argv, .env = (const char *const *)request->env, .fd_count = 1 };
+	cleanup_fd int out_fd = FD_NONE;
 
 	if (is_off || file_path(request, path) < 0 || begin_day(path) != 1 || find_program(request, program) < 0)
 		return;
-	pid = fork();
-	if (pid == 0) {
-		if (fork() == 0)
-			become_gc(request, program, path, age);
-		_exit(0);
-	}
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		continue;
+	out_fd = fd_open_at(AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
+	gc.fds[0] = (struct spawn_fd){ out_fd, STDOUT_FILENO };
+	if (out_fd < 0 || spawn_background(&gc, CPU_MAX_S) < 0)
+		return;
 }
 
 void daily_say(const struct run_request *request)

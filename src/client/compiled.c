@@ -3,11 +3,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/hash.h"
 #include "base/str.h"
@@ -15,6 +13,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/seen.h"
+#include "os/spawn.h"
 
 enum {
 	CACHE_ENTRIES_MAX = 512,
@@ -167,19 +166,15 @@ static void cache_store(const char *path, const struct compiled *compiled)
 
 static int wait_compiler(pid_t pid, struct err *err)
 {
-	int status;
+	int signal, status = spawn_wait(pid, &signal);
 
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_set(err, ERR_INTERNAL, errno, "policy",
-				       "atoll-policy cannot be waited for: %s", strerror(errno));
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) <= 125) /* it has said why */
-		return 1;
-	return err_set(err, ERR_INTERNAL, EIO, "policy", "atoll-policy ended with %s %d",
-		       WIFSIGNALED(status) ? "signal" : "status",
-		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	if (status < 0)
+		return err_set(err, ERR_INTERNAL, -status, "policy", "atoll-policy cannot be waited for: %s",
+			       strerror(-status));
+	if (!signal && status <= 125) /* it has said why */
+		return status ? 1 : 0;
+	return err_set(err, ERR_INTERNAL, EIO, "policy", "atoll-policy ended with %s %d", signal ? "signal" : "status",
+		       signal ? signal : status);
 }
 
 /*
@@ -206,22 +201,18 @@ struct compiler_job {
 	int in_fd, out_fd;           /* FD_NONE: ours */
 };
 
-static int spawn_compiler(const char *program, const struct compiler_job *job, const char *const *argv, pid_t *ret_pid)
+static int start_compiler(const char *program, const struct compiler_job *job, const char *const *argv,
+			  pid_t *ret_pid)
 {
 	const int streams[] = { job->in_fd, job->out_fd };
-	posix_spawn_file_actions_t actions;
 	char *environment[8];
-	int r = posix_spawn_file_actions_init(&actions);
+	struct spawn spawn = { .program = program, .argv = argv,
+			       .env = (const char *const *)compiler_environment(environment) };
 
-	if (r != 0)
-		return r;
-	for (int i = 0; r == 0 && i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		if (streams[i] >= 0)
-			r = posix_spawn_file_actions_adddup2(&actions, streams[i], i);
-	if (r == 0)
-		r = posix_spawn(ret_pid, program, &actions, NULL, (char **)argv, compiler_environment(environment));
-	posix_spawn_file_actions_destroy(&actions);
-	return r;
+			spawn.fds[spawn.fd_count++] = (struct spawn_fd){ streams[i], i };
+	return spawn_start(&spawn, ret_pid);
 }
 
 static int run_compiler(const struct compiled_request *request, const struct compiler_job *job, struct err *err)
@@ -257,9 +248,9 @@ static int run_compiler(const struct compiled_request *request, const struct com
 		argv[argc++] = pairs[i][0];
 		argv[argc++] = pairs[i][1];
 	}
-	r = spawn_compiler(program, job, argv, &pid);
-	if (r != 0)
-		return err_not_started("policy", program, r, err);
+	r = start_compiler(program, job, argv, &pid);
+	if (r < 0)
+		return err_not_started("policy", program, -r, err);
 	return wait_compiler(pid, err);
 }
 

@@ -1,56 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/program.h"
 
-#include <limits.h>
-#include <spawn.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "client/dirs.h"
 
-static int spawn(const struct program *program, const char *path, pid_t *ret_pid)
-{
-	posix_spawn_file_actions_t actions;
-	int r = posix_spawn_file_actions_init(&actions);
+extern char **environ;
 
-	if (r != 0)
-		return -r;
-	for (size_t i = 0; r == 0 && i < program->fd_count; i++)
-		r = posix_spawn_file_actions_adddup2(&actions, program->fds[i].from, program->fds[i].to);
-	if (r == 0)
-		r = posix_spawn(ret_pid, path, &actions, NULL, (char **)program->argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+int program_path(const char *stage, const char *name, char out[PATH_MAX], struct err *err)
+{
+	char programs[PATH_MAX];
+	int r = dirs_programs(programs, err);
+
+	if (r == 0 && path_join(out, PATH_MAX, programs, name) < 0)
+		r = err_set(err, ERR_STATE, ENAMETOOLONG, stage, "the path of atoll's programs is too long");
+	return r;
 }
 
-static int wait_for(const struct program *program, pid_t pid, struct err *err)
+int program_start(const struct program *program, pid_t *ret_pid, struct err *err)
 {
-	int status;
+	const char *stage = program->stage ? program->stage : "start";
+	struct spawn spawn = { .argv = program->argv, .fd_count = program->fd_count };
+	char path[PATH_MAX];
+	int r = program_path(stage, program->name, path, err);
 
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_set(err, ERR_INTERNAL, errno, "start", "%s is lost: %s", program->name,
-				       strerror(errno));
-	if (WIFSIGNALED(status))
-		return err_set(err, ERR_INTERNAL, EIO, "start", "%s was ended by signal %d", program->name,
-			       WTERMSIG(status));
-	return WEXITSTATUS(status);
+	if (r < 0)
+		return r;
+	spawn.program = path;
+	memcpy(spawn.fds, program->fds, sizeof spawn.fds);
+	r = spawn_start(&spawn, ret_pid);
+	return r < 0 ? err_not_started(stage, program->stage ? path : program->name, -r, err) : 0;
 }
 
 int program_run(const struct program *program, struct err *err)
 {
-	char programs[PATH_MAX], path[PATH_MAX];
-	int r = dirs_programs(programs, err);
+	const char *stage = program->stage ? program->stage : "start";
+	int signal, r;
 	pid_t pid;
 
+	r = program_start(program, &pid, err);
 	if (r < 0)
 		return r;
-	r = path_join(path, sizeof path, programs, program->name);
+	r = spawn_wait(pid, &signal);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, stage, "%s is lost: %s", program->name, strerror(-r));
+	if (signal)
+		return err_set(err, ERR_INTERNAL, EIO, stage, "%s was ended by signal %d", program->name,
+			       signal);
+	return r;
+}
+
+int program_check_words(const struct words *words, struct err *err)
+{
+	int r = words_error(words);
+
+	if (r == -E2BIG)
+		return err_set(err, ERR_USAGE, E2BIG, "options", "more than %d words", WORDS_MAX);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "options", "out of memory") : 0;
+}
+
+int program_become(const char *stage, const struct words *words, struct err *err)
+{
+	char path[PATH_MAX];
+	int r = program_check_words(words, err);
+
 	if (r == 0)
-		r = spawn(program, path, &pid);
-	if (r == 0)
-		return wait_for(program, pid, err);
-	return err_not_started("start", program->name, -r, err);
+		r = program_path(stage, words->list[0], path, err);
+	if (r < 0)
+		return r;
+	execve(path, words->list, environ);
+	return err_not_started(stage, path, errno, err);
 }

@@ -2,23 +2,36 @@
 #pragma once
 
 /*
- * One of atoll's own programs, started beside this one and waited for. What it says goes to our stderr; what it is
- * handed stands at descriptors that both know.
+ * Atoll's own programs, which lie in one directory: started beside this one, or in its place. What they say goes to
+ * our stderr; what they are handed stands at descriptors that both know.
  */
+
+#include <limits.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
-
-enum { PROGRAM_FDS_MAX = 3 };
+#include "base/words.h"
+#include "os/spawn.h"
 
 struct program {
 	const char *name;                /* "atoll-learn" */
+	const char *stage;               /* of its errors; NULL: "start" */
 	const char *const *argv;         /* NULL-terminated, with argv[0] */
-	struct {
-		int from, to;            /* borrowed; from is above every to. An empty row: from and to are 0 */
-	} fds[PROGRAM_FDS_MAX];
+	struct spawn_fd fds[SPAWN_FDS_MAX]; /* borrowed; each from is above every to */
 	size_t fd_count;
 };
 
+/* Starts it: *ret_pid is a child of ours. Negative with *err. */
+int program_start(const struct program *program, pid_t *ret_pid, struct err *err) MUST_USE;
+
 /* Starts it and waits: its exit status, or negative with *err, also where a signal ended it. */
 int program_run(const struct program *program, struct err *err) MUST_USE;
+
+/* Becomes the program that the first word names. Returns only where that fails: negative, with *err of this stage. */
+int program_become(const char *stage, const struct words *words, struct err *err) MUST_USE;
+
+/* 0; -E2BIG, -ENOMEM with *err where the words are too many. */
+int program_check_words(const struct words *words, struct err *err) MUST_USE;
+
+/* The path of one of them. */
+int program_path(const char *stage, const char *name, char out[PATH_MAX], struct err *err) MUST_USE;

@@ -3,139 +3,52 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "base/str.h"
 #include "client/control-client.h"
-#include "client/dirs.h"
+#include "client/program.h"
 #include "os/fd.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 #include "stage/snapshot/snapshot.h"
 
-extern char **environ;
-
 enum { CONTROL_FD = 3 };
 
-void staged_args_init(struct staged_args *args, const char *verb, const char *state, const char *session)
+void staged_words(struct words *words, const char *verb, const char *state, const char *session)
 {
-	*args = (struct staged_args){ .argv = { "atoll-stage", verb, "--state", state }, .count = 4 };
-	if (session) {
-		args->argv[args->count++] = "--session";
-		args->argv[args->count++] = session;
-	}
+	words_add(words, "atoll-stage");
+	words_add(words, verb);
+	words_add_option(words, "--state", state);
+	words_add_option(words, "--session", session);
 }
 
-int staged_args_add(struct staged_args *args, const char *option, const char *value, struct err *err)
+/* more_fd >= 0 becomes CONTROL_FD. */
+static int start(const struct words *words, int stdout_fd, int more_fd, pid_t *ret_pid, struct err *err)
 {
-	if (args->count + 2 > STAGED_ARGS_MAX)
-		return err_set(err, ERR_USAGE, E2BIG, "options", "too many words: at most %d", STAGED_ARGS_MAX);
-	args->argv[args->count++] = option;
-	if (value)
-		args->argv[args->count++] = value;
-	return 0;
-}
+	struct program program = { .name = "atoll-stage", .stage = "stage", .argv = (const char *const *)words->list };
+	int r = program_check_words(words, err);
 
-static int find_program(char out[PATH_MAX], struct err *err)
-{
-	char programs[PATH_MAX];
-	int r = dirs_programs(programs, err);
-
-	if (r == 0 && path_join(out, PATH_MAX, programs, "atoll-stage") < 0)
-		r = err_set(err, ERR_STATE, ENAMETOOLONG, "stage", "the path of atoll's programs is too long");
-	return r;
-}
-
-static int fail_start(const char *program, int errnum, struct err *err)
-{
-	return err_not_started("stage", program, errnum, err);
-}
-
-int staged_become(struct staged_args *args, struct err *err)
-{
-	char program[PATH_MAX];
-	int r = find_program(program, err);
-
-	if (r < 0)
-		return r;
-	args->argv[args->count] = NULL;
-	execve(program, (char **)args->argv, environ);
-	return fail_start(program, errno, err);
-}
-
-/* Its stdin is nobody's; more_fd >= 0 becomes CONTROL_FD. */
-static int spawn(struct staged_args *args, int stdout_fd, int more_fd, pid_t *ret_pid, struct err *err)
-{
-	posix_spawn_file_actions_t actions;
-	char program[PATH_MAX];
-	int r = find_program(program, err);
-
-	if (r < 0)
-		return r;
-	args->argv[args->count] = NULL;
-	r = posix_spawn_file_actions_init(&actions);
-	if (r == 0 && stdout_fd >= 0)
-		r = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
-	if (r == 0 && more_fd >= 0)
-		r = posix_spawn_file_actions_adddup2(&actions, more_fd, CONTROL_FD);
-	if (r == 0)
-		r = posix_spawn(ret_pid, program, &actions, NULL, (char **)args->argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return r ? fail_start(program, r, err) : 0;
+	if (stdout_fd >= 0)
+		program.fds[program.fd_count++] = (struct spawn_fd){ stdout_fd, 1 };
+	if (more_fd >= 0)
+		program.fds[program.fd_count++] = (struct spawn_fd){ more_fd, CONTROL_FD };
+	return r < 0 ? r : program_start(&program, ret_pid, err);
 }
 
 static int wait_for(pid_t pid, struct err *err)
 {
-	int status;
+	int r = spawn_wait(pid, NULL);
 
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_set(err, ERR_INTERNAL, errno, "stage", "atoll-stage is lost: %s", strerror(errno));
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "stage", "atoll-stage is lost: %s", strerror(-r)) : r;
 }
 
-int staged_run(struct staged_args *args, struct err *err)
+int staged_run(const struct words *words, struct err *err)
 {
 	pid_t pid;
-	int r = spawn(args, FD_NONE, FD_NONE, &pid, err);
+	int r = start(words, FD_NONE, FD_NONE, &pid, err);
 
 	return r < 0 ? r : wait_for(pid, err);
-}
-
-/* In the child, which becomes a session of its own so that no terminal and no Ctrl-C reaches it. */
-static void detach_self(const char *program, struct staged_args *args)
-{
-	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
-
-	setsid();
-	setpriority(PRIO_PROCESS, 0, 19);
-	for (int fd = 0; null_fd >= 0 && fd < 3; fd++)
-		if (dup2(null_fd, fd) < 0)
-			_exit(125);
-	/* Twice, so that whoever waits for children of ours never sees this one. */
-	if (null_fd >= 0 && fork() == 0)
-		execve(program, (char **)args->argv, environ);
-	_exit(0);
-}
-
-int staged_detach(struct staged_args *args, struct err *err)
-{
-	char program[PATH_MAX];
-	int r = find_program(program, err);
-	pid_t pid;
-
-	if (r < 0)
-		return r;
-	args->argv[args->count] = NULL;
-	pid = fork();
-	if (pid == 0)
-		detach_self(program, args);
-	if (pid < 0)
-		return fail_start(program, errno, err);
-	return wait_for(pid, err);
 }
 
 bool staged_is_session(const char *state, const char *text)
@@ -216,13 +129,13 @@ int staged_mark(const char *state, const char *session, bool is_staged, struct e
 
 void staged_flatten_later(const char *state, const struct stage_lock *lock)
 {
-	struct staged_args args;
+	char program[PATH_MAX];
+	const char *argv[] = { "atoll-stage", "flatten", "--state", state, "--session", lock->session, NULL };
 	struct err err;
 
-	if (lock->chain.count <= STAGE_CHAIN_FLATTEN || lock->is_live)
-		return;
-	staged_args_init(&args, "flatten", state, lock->session);
-	if (staged_detach(&args, &err) < 0)
+	if (lock->chain.count <= STAGE_CHAIN_FLATTEN || lock->is_live ||
+	    program_path("stage", argv[0], program, &err) < 0 ||
+	    spawn_background(&(struct spawn){ .program = program, .argv = argv }, 0) < 0)
 		return;
 }
 
@@ -305,7 +218,7 @@ static int copy_running(const char *state, const struct session_record *record, 
 			char *ret_name, struct err *err)
 {
 	cleanup_fd int socket_fd = control_socket_connect(record->id, err), read_fd = FD_NONE, write_fd = FD_NONE;
-	struct staged_args args;
+	cleanup_words struct words words = { 0 };
 	int ends[2], status, r;
 	pid_t pid;
 
@@ -318,13 +231,11 @@ static int copy_running(const char *state, const struct session_record *record, 
 	socket_fd = fd_move_above(socket_fd, CONTROL_FD + 1);
 	if (write_fd < 0 || socket_fd < 0)
 		return err_set(err, ERR_INTERNAL, EMFILE, "snapshot", "no descriptors are left");
-	staged_args_init(&args, "snapshot", state, record->id);
-	r = wanted->name ? staged_args_add(&args, "--name", wanted->name, err)
-			 : staged_args_add(&args, "--prefix", wanted->prefix, err);
-	if (r == 0 && wanted->message)
-		r = staged_args_add(&args, "--message", wanted->message, err);
-	if (r == 0)
-		r = spawn(&args, write_fd, socket_fd, &pid, err);
+	staged_words(&words, "snapshot", state, record->id);
+	words_add_option(&words, "--name", wanted->name);
+	words_add_option(&words, "--prefix", wanted->name ? NULL : wanted->prefix);
+	words_add_option(&words, "--message", wanted->message);
+	r = start(&words, write_fd, socket_fd, &pid, err);
 	if (r < 0)
 		return r;
 	close_fd(&write_fd);

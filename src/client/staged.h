@@ -11,32 +11,16 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/words.h"
 #include "session/record.h"
 #include "session/review-log.h"
 #include "stage/snapshot/lock.h"
 
-enum { STAGED_ARGS_MAX = 512 };
+/* Begins "atoll-stage VERB --state DIR --session ID", in words that are empty. session may be NULL. */
+void staged_words(struct words *words, const char *verb, const char *state, const char *session);
 
-/* The argument vector of atoll-stage, strings borrowed. */
-struct staged_args {
-	const char *argv[STAGED_ARGS_MAX + 1];
-	size_t count;
-};
-
-/* Begins "atoll-stage VERB --state DIR --session ID"; everything is borrowed. session may be NULL. */
-void staged_args_init(struct staged_args *args, const char *verb, const char *state, const char *session);
-
-/* Appends a word; with value NULL only the option. -E2BIG with *err. */
-int staged_args_add(struct staged_args *args, const char *option, const char *value, struct err *err) MUST_USE;
-
-/* Becomes atoll-stage. Returns only on failure. */
-int staged_become(struct staged_args *args, struct err *err) MUST_USE;
-
-/* Runs atoll-stage and waits: its exit status (128 + N for signal N), or negative with *err. */
-int staged_run(struct staged_args *args, struct err *err) MUST_USE;
-
-/* Starts atoll-stage as a process of its own that nobody waits for, at the lowest priority, without our streams. */
-int staged_detach(struct staged_args *args, struct err *err) MUST_USE;
+/* Runs atoll-stage with these words and waits: its exit status (128 + N for signal N), or negative with *err. */
+int staged_run(const struct words *words, struct err *err) MUST_USE;
 
 /* Whether text is a session: an id, or the name of one. */
 bool staged_is_session(const char *state, const char *text);

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/pidref.h"
+#include "os/spawn.h"
 
 /*
  * Who logs in over ssh or on a console stands in session-N.scope, which is root's: nothing there is delegated,
@@ -76,31 +76,12 @@ static const char *find_busctl(void)
 
 static int spawn_quiet(const char *program, char *const argv[], char *const envp[], pid_t *ret_pid)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	int r;
+	const struct spawn spawn = {
+		.program = program, .argv = (const char *const *)argv, .env = (const char *const *)envp, .fd_count = 3,
+		.fds = { { SPAWN_NULL, 0 }, { SPAWN_NULL, 1 }, { SPAWN_NULL, 2 } }, .unblocks_signals = true,
+	};
 
-	sigemptyset(&none);
-	r = posix_spawn_file_actions_init(&actions);
-	if (r)
-		return -r;
-	r = posix_spawnattr_init(&attributes);
-	if (r) {
-		posix_spawn_file_actions_destroy(&actions);
-		return -r;
-	}
-	for (int fd = 0; r == 0 && fd <= 2; fd++)
-		r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-	if (r == 0)
-		r = posix_spawnattr_setsigmask(&attributes, &none);
-	if (r == 0)
-		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	if (r == 0)
-		r = posix_spawn(ret_pid, program, &actions, &attributes, argv, envp);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+	return spawn_start(&spawn, ret_pid);
 }
 
 /* The exit status of our child, which is killed when it takes too long. */

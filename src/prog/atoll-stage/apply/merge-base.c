@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -23,6 +22,7 @@
 #include "os/fd.h"
 #include "os/landlock.h"
 #include "os/path.h"
+#include "os/spawn.h"
 #include "stage/record/record.h"
 
 enum { FD_FIRST = 16, ARGS_MAX = 32, BASE_PATH_MAX = 4096 };
@@ -59,29 +59,19 @@ static int run_git(const char *directory, const char *const *words, int out_fd)
 		"git", "-C", directory, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c",
 		"protocol.allow=never", "-c", "safe.directory=*",
 	};
-	posix_spawn_file_actions_t actions;
+	const struct spawn spawn = { .program = program, .argv = argv, .env = env, .fd_count = 3,
+				     .fds = { { SPAWN_NULL, 0 }, { out_fd, 1 }, { 0, 2 } } };
 	size_t used = 11;
-	int status, r = posix_spawn_file_actions_init(&actions);
+	int signal, status;
 	pid_t pid;
 
 	for (; *words && used < ARGS_MAX - 1; words++)
 		argv[used++] = *words;
 	argv[used] = NULL;
-	if (r == 0)
-		r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDERR_FILENO);
-	if (r == 0)
-		r = posix_spawn(&pid, program, &actions, NULL, (char *const *)argv, (char *const *)env);
-	posix_spawn_file_actions_destroy(&actions);
-	if (r != 0)
+	if (spawn_start(&spawn, &pid) < 0)
 		return -1;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	status = spawn_wait(pid, &signal);
+	return status < 0 || signal ? -1 : status;
 }
 
 /* Whether the index is older than the run: else it may tell what came since, which is no base. */

@@ -2,12 +2,10 @@
 #include "prog/atoll/ask/permanent-grant.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/names.h"
 #include "base/str.h"
@@ -15,6 +13,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "os/spawn.h"
 #include "policy/decide.h"
 #include "session/directories.h"
 #include "session/record.h"
@@ -144,18 +143,16 @@ static bool is_unchanged(const struct forever *forever)
 
 static int run(const char *program, const char **argv, struct err *err)
 {
-	char *environment[] = { NULL };
-	int status, r;
+	const char *const environment[] = { NULL };
 	pid_t pid;
+	int r = spawn_start(&(struct spawn){ .program = program, .argv = argv, .env = environment }, &pid);
 
-	r = posix_spawn(&pid, program, NULL, NULL, (char **)argv, environment);
-	if (r != 0)
-		return err_not_started("policy", program, r, err);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_set(err, ERR_INTERNAL, errno, "policy", "atoll-policy cannot be waited for: %s",
-				       strerror(errno));
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
+	if (r < 0)
+		return err_not_started("policy", program, -r, err);
+	r = spawn_wait(pid, NULL);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "policy", "atoll-policy cannot be waited for: %s", strerror(-r));
+	return r ? 1 : 0;
 }
 
 static int amend(const struct dirs *dirs, const char *level, char **words, int output_fd, struct forever *forever,

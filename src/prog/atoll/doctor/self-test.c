@@ -19,6 +19,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/pty.h"
+#include "os/spawn.h"
 #include "policy/decide.h"
 #include "prog/atoll/doctor/self-test-targets.h"
 #include "prog/atoll/verb/say.h"
@@ -142,10 +143,10 @@ static int read_all(int fd, pid_t child, struct buf *out)
 	}
 }
 
-/* What a child (as fork(2) returned it) writes into the pipe, which is closed. 0 and *ret_status; -errno. */
+/* What a child (negative: there is none, and why) writes into the pipe, which is closed. 0 and *ret_status; -errno. */
 static int hear_child(pid_t pid, const int ends[2], struct buf *out, int *ret_status)
 {
-	int r = pid < 0 ? -errno : 0;
+	int r = pid < 0 ? pid : 0;
 
 	close(ends[1]);
 	if (r == 0)
@@ -171,7 +172,7 @@ static int stand_run(const struct run_setup *setup, char **command, int captured
 	pid = fork();
 	if (pid == 0)
 		stand_child(setup, command, captured, ends[1]);
-	r = hear_child(pid, ends, out, &status);
+	r = hear_child(pid < 0 ? -errno : pid, ends, out, &status);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "doctor", "the sandbox cannot be watched: %s",
 			       strerror(-r));
@@ -221,19 +222,15 @@ int posture_check(const struct posture_request *request, char *why, size_t size)
 static int list_attempts(const struct stand *stand, struct buf *out, struct err *err)
 {
 	char program[PATH_MAX];
-	char *argv[] = { program, (char *)(uintptr_t)"--list", NULL };
+	const char *argv[] = { program, "--list", NULL };
 	int ends[2], status = -1, r = path_join(program, sizeof program, stand->dirs.programs, "atoll-probe");
 	pid_t pid;
 
 	if (r < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(err, ERR_INTERNAL, r < 0 ? -r : errno, "doctor", "no pipe can be made");
-	pid = fork();
-	if (pid == 0) {
-		if (dup2(ends[1], 1) == 1)
-			execv(program, argv);
-		_exit(127);
-	}
-	r = hear_child(pid, ends, out, &status);
+	r = spawn_start(&(struct spawn){ .program = program, .argv = argv, .fds = { { ends[1], 1 } }, .fd_count = 1 },
+			&pid);
+	r = hear_child(r < 0 ? r : pid, ends, out, &status);
 	if (r == 0 && (status != 0 || !out->size))
 		r = -ENOENT;
 	return r < 0 ? err_not_started("doctor", program, -r, err) : 0;

@@ -7,6 +7,7 @@
 #include "client/compiled.h"
 #include "client/control-client.h"
 #include "client/dirs.h"
+#include "client/program.h"
 #include "os/path.h"
 #include "prog/atoll/policy/explain-trust.h"
 #include "prog/atoll/policy/learn.h"
@@ -41,8 +42,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, offsetof(struct policy_options, json) },
 };
 
-enum { WORDS_MAX = 256 };
-
 static int find_project(const char *given, char out[PATH_MAX], struct err *err)
 {
 	int r;
@@ -72,13 +71,11 @@ static int find_snapshot(const char *session, char out[PATH_MAX], struct err *er
 }
 
 /* Replaces this process; the words behind the options go along as they are. */
-static int become(const struct policy_options *given, const char *verb, char **words, struct err *err)
+static int become(const struct policy_options *given, const char *verb, char **rest, struct err *err)
 {
-	static char programs[PATH_MAX], program[PATH_MAX], policies[PATH_MAX], project[PATH_MAX],
-		home[PATH_MAX], config_home[PATH_MAX], snapshot[PATH_MAX];
-	const char *argv[WORDS_MAX + 20] = { "atoll-policy", verb };
-	size_t argc = 2;
-	int r = dirs_programs(programs, err);
+	cleanup_words struct words words = { 0 };
+	char policies[PATH_MAX], project[PATH_MAX], home[PATH_MAX], config_home[PATH_MAX], snapshot[PATH_MAX];
+	int r = program_path("policy", "policies", policies, err);
 
 	if (r == 0)
 		r = find_project(given->project, project, err);
@@ -89,30 +86,21 @@ static int become(const struct policy_options *given, const char *verb, char **w
 	r = session_home_dir(home, sizeof home);
 	if (r == 0)
 		r = dirs_config_home(home, config_home);
-	if (r == 0)
-		r = path_join(program, sizeof program, programs, "atoll-policy");
-	if (r == 0)
-		r = path_join(policies, sizeof policies, programs, "policies");
 	if (r < 0)
 		return err_set(err, ERR_USAGE, -r, "policy", "a directory's path is too long");
-	const char *const pairs[][2] = {
-		{ "--level", given->trust }, { "--policy", given->policy },    { "--project", project },
-		{ "--home", home },	     { "--config-home", config_home }, { "--policies", policies },
-		{ "--snapshot", given->session ? snapshot : NULL },
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
-		if (!pairs[i][1])
-			continue;
-		argv[argc++] = pairs[i][0];
-		argv[argc++] = pairs[i][1];
-	}
-	if (given->json)
-		argv[argc++] = "--json";
-	argv[argc++] = "--";
-	while (*words)
-		argv[argc++] = *words++;
-	execv(program, (char **)argv);
-	return err_not_started("policy", program, errno, err);
+	words_add(&words, "atoll-policy");
+	words_add(&words, verb);
+	words_add_option(&words, "--level", given->trust);
+	words_add_option(&words, "--policy", given->policy);
+	words_add_option(&words, "--project", project);
+	words_add_option(&words, "--home", home);
+	words_add_option(&words, "--config-home", config_home);
+	words_add_option(&words, "--policies", policies);
+	words_add_option(&words, "--snapshot", given->session ? snapshot : NULL);
+	words_add_flag(&words, given->json, "--json");
+	words_add(&words, "--");
+	words_add_all(&words, (const char *const *)rest);
+	return program_become("policy", &words, err);
 }
 
 /* The verbs about sessions, which have a project of their own. */
@@ -216,11 +204,8 @@ static int run_verb(int argc, char **argv, struct err *err)
 	if (given.session && (rest + 1 != argc || !str_equal(argv[rest], "show") || given.policy || given.trust))
 		return err_set(err, ERR_USAGE, EINVAL, "policy", "--session is for show, and stands for the policy");
 	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(verbs); i++) {
-		if (!str_equal(argv[rest], verbs[i]))
-			continue;
-		if (argc - rest > WORDS_MAX)
-			return err_set(err, ERR_USAGE, E2BIG, "policy", "too many words");
-		return become(&given, argv[rest], argv + rest + 1, err);
+		if (str_equal(argv[rest], verbs[i]))
+			return become(&given, argv[rest], argv + rest + 1, err);
 	}
 	return set_unknown(rest < argc ? argv[rest] : NULL, err);
 }

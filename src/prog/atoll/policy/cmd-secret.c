@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "client/dirs.h"
+#include "client/program.h"
 #include "prog/atoll/verb/cmd.h"
 #include "session/directories.h"
 #include "session/record.h"
@@ -19,8 +20,6 @@ struct secret_options {
 static const struct option options[] = {
 	{ 0, "json", NULL, "list: one JSON array", OPTION_FLAG, offsetof(struct secret_options, json) },
 };
-
-enum { WORDS_MAX = 300 };
 
 static int find_vault(char out[PATH_MAX], struct err *err)
 {
@@ -39,38 +38,23 @@ static int find_vault(char out[PATH_MAX], struct err *err)
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "secret", "a directory's path is too long") : 0;
 }
 
-static int become(const struct secret_options *given, char **words, size_t count, struct err *err)
-{
-	static char programs[PATH_MAX], program[PATH_MAX], vault[PATH_MAX];
-	const char *argv[WORDS_MAX + 8] = { "atoll-secret", "--directory", vault };
-	size_t argc = 3;
-	int r = find_vault(vault, err);
-
-	if (r == 0)
-		r = dirs_programs(programs, err);
-	if (r < 0)
-		return r;
-	if (path_join(program, sizeof program, programs, "atoll-secret") < 0)
-		return err_set(err, ERR_STATE, ENAMETOOLONG, "secret", "the path of atoll's programs is too long");
-	if (given->json)
-		argv[argc++] = "--json";
-	argv[argc++] = "--";
-	for (size_t i = 0; i < count; i++)
-		argv[argc++] = words[i];
-	execve(program, (char **)argv, environ);
-	return err_not_started("secret", program, errno, err);
-}
-
 static int run_verb(int argc, char **argv, struct err *err)
 {
+	cleanup_words struct words words = { 0 };
 	struct secret_options given = { 0 };
+	char vault[PATH_MAX];
 	int rest, r = cmd_parse(&cmd_secret, &given, argc, argv, &rest, err);
 
+	if (r == 0)
+		r = find_vault(vault, err);
 	if (r < 0)
 		return r;
-	if (argc - rest > WORDS_MAX)
-		return err_set(err, ERR_USAGE, E2BIG, "secret", "too many words");
-	return become(&given, argv + rest, (size_t)(argc - rest), err);
+	words_add(&words, "atoll-secret");
+	words_add_option(&words, "--directory", vault);
+	words_add_options(&words, options, ARRAY_SIZE(options), &given);
+	words_add(&words, "--");
+	words_add_all(&words, (const char *const *)argv + rest);
+	return program_become("secret", &words, err);
 }
 
 const struct cmd cmd_secret = {

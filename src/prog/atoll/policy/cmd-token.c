@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "client/dirs.h"
+#include "client/program.h"
 #include "client/tokens.h"
 #include "os/path.h"
 #include "prog/atoll/policy/token-policy.h"
@@ -39,50 +40,6 @@ static const struct option options[] = {
 #undef AT
 };
 
-enum { WORDS_MAX = 512 };
-
-/* An argument vector, strings borrowed. */
-struct words {
-	const char *argv[WORDS_MAX + 1];
-	size_t count;
-};
-
-static void add(struct words *words, const char *word)
-{
-	if (words->count < WORDS_MAX)
-		words->argv[words->count++] = word;
-}
-
-/* "--name", and its value where it has one. */
-static void add_option(struct words *words, const struct option *option, const char *value)
-{
-	static char names[ARRAY_SIZE(options)][32];
-	char *name = names[option - options];
-
-	if (str_format(name, sizeof names[0], "--%s", option->long_name) < 0)
-		return;
-	add(words, name);
-	if (value)
-		add(words, value);
-}
-
-static void add_given(struct words *words, const struct token_options *given)
-{
-	for (const struct option *option = options; option < options + ARRAY_SIZE(options); option++) {
-		const void *target = (const char *)given + option->offset;
-
-		/* What it lets happen stands in --allow by now. */
-		if (option->short_name == 'p')
-			continue;
-		if (option->kind == OPTION_FLAG && *(const bool *)target)
-			add_option(words, option, NULL);
-		if (option->kind == OPTION_TEXT && *(const char *const *)target)
-			add_option(words, option, *(const char *const *)target);
-		for (size_t i = 0; option->kind == OPTION_LIST && i < ((const struct option_list *)target)->count; i++)
-			add_option(words, option, ((const struct option_list *)target)->values[i]);
-	}
-}
-
 /* As `atoll run` will know it; one that is not there yet stays as it is named. */
 static int find_project(struct token_options *given, char named[PATH_MAX], struct err *err)
 {
@@ -95,28 +52,6 @@ static int find_project(struct token_options *given, char named[PATH_MAX], struc
 	if (r == 0)
 		given->project = path_real(named, real, sizeof real) == 0 ? real : named;
 	return r;
-}
-
-static int become(const struct token_options *given, char **rest, struct err *err)
-{
-	static struct token_directories dirs;
-	static char programs[PATH_MAX], program[PATH_MAX];
-	static struct words words;
-	int r = token_directories(&dirs, err);
-
-	if (r == 0)
-		r = dirs_programs(programs, err);
-	if (r < 0)
-		return r;
-	if (path_join(program, sizeof program, programs, "atoll-token") < 0)
-		return err_set(err, ERR_STATE, ENAMETOOLONG, "token", "the path of atoll's programs is too long");
-	words = (struct words){ { "atoll-token", "--keys", dirs.keys, "--store", dirs.store }, 5 };
-	add_given(&words, given);
-	add(&words, "--");
-	for (; *rest; rest++)
-		add(&words, *rest);
-	execve(program, (char **)words.argv, environ);
-	return err_not_started("token", program, errno, err);
 }
 
 /* 1: atoll-policy has told what is wrong with it. */
@@ -132,7 +67,9 @@ static int add_policy(struct token_options *given, const char *verb, struct err 
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
+	cleanup_words struct words words = { 0 };
 	struct token_options given = { 0 };
+	struct token_directories dirs;
 	char project[PATH_MAX];
 	int rest, r = cmd_parse(&cmd_token, &given, argc, argv, &rest, err);
 
@@ -140,9 +77,21 @@ static int run_verb(int argc, char **argv, struct err *err)
 		r = add_policy(&given, argv[rest], err);
 	if (r == 1)
 		return 125;
+	/* What it lets happen stands in --allow by now. */
+	given.policy = NULL;
 	if (r == 0)
 		r = find_project(&given, project, err);
-	return r < 0 ? r : become(&given, argv + rest, err);
+	if (r == 0)
+		r = token_directories(&dirs, err);
+	if (r < 0)
+		return r;
+	words_add(&words, "atoll-token");
+	words_add_option(&words, "--keys", dirs.keys);
+	words_add_option(&words, "--store", dirs.store);
+	words_add_options(&words, options, ARRAY_SIZE(options), &given);
+	words_add(&words, "--");
+	words_add_all(&words, (const char *const *)argv + rest);
+	return program_become("token", &words, err);
 }
 
 const struct cmd cmd_token = {

@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "client/dirs.h"
+#include "client/program.h"
 #include "prog/atoll/verb/cmd.h"
-
-enum { ARGS_MAX = 2 * OPTION_LIST_MAX + 32 };
 
 struct verify_options {
 	bool command, json, no_own, operations, sarif, test_rules;
@@ -34,21 +32,6 @@ static const struct option options[] = {
 	  offsetof(struct verify_options, test_rules) },
 };
 
-/* Strings borrowed. */
-struct args {
-	const char **argv;
-	size_t count;
-};
-
-static void add(struct args *args, bool is_given, const char *option, const char *value)
-{
-	if (!is_given)
-		return;
-	args->argv[args->count++] = option;
-	if (value)
-		args->argv[args->count++] = value;
-}
-
 static bool wants_colour(void)
 {
 	const char *terminal = getenv("TERM");
@@ -56,46 +39,20 @@ static bool wants_colour(void)
 	return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && terminal && !str_equal(terminal, "dumb");
 }
 
-static void add_options(struct args *args, const struct verify_options *given)
-{
-	add(args, given->command, "--command", NULL);
-	add(args, given->json, "--json", NULL);
-	add(args, given->no_own, "--no-own-rules", NULL);
-	add(args, given->operations, "--operations", NULL);
-	add(args, given->sarif, "--sarif", NULL);
-	add(args, given->test_rules, "--test-rules", NULL);
-	add(args, given->fail_on, "--fail-on", given->fail_on);
-	add(args, given->language, "--language", given->language);
-	for (size_t i = 0; i < given->rules.count; i++)
-		add(args, true, "--rules", given->rules.values[i]);
-	add(args, wants_colour(), "--colour", NULL);
-	add(args, true, "--", NULL);
-}
-
 static int run_verb(int argc, char **argv, struct err *err)
 {
+	cleanup_words struct words words = { 0 };
 	struct verify_options given = { 0 };
-	char programs[PATH_MAX], program[PATH_MAX];
-	struct args args = { .count = 0 };
 	int rest, r = cmd_parse(&cmd_verify, &given, argc, argv, &rest, err);
 
-	if (r == 0)
-		r = dirs_programs(programs, err);
 	if (r < 0)
 		return r;
-	if (path_join(program, sizeof program, programs, "atoll-verify") < 0)
-		return err_set(err, ERR_STATE, ENAMETOOLONG, "verify", "the path of atoll's programs is too long");
-	args.argv = calloc((size_t)argc + ARGS_MAX, sizeof *args.argv);
-	if (!args.argv)
-		return err_set(err, ERR_INTERNAL, ENOMEM, "verify", "out of memory");
-	add(&args, true, "atoll-verify", NULL);
-	add_options(&args, &given);
-	for (int i = rest; i < argc; i++)
-		add(&args, true, argv[i], NULL);
-	execve(program, (char **)args.argv, environ);
-	r = err_not_started("verify", program, errno, err);
-	free(args.argv);
-	return r;
+	words_add(&words, "atoll-verify");
+	words_add_options(&words, options, ARRAY_SIZE(options), &given);
+	words_add_flag(&words, wants_colour(), "--colour");
+	words_add(&words, "--");
+	words_add_all(&words, (const char *const *)argv + rest);
+	return program_become("verify", &words, err);
 }
 
 const struct cmd cmd_verify = {

@@ -24,7 +24,7 @@
  * before anybody sees it.
  */
 
-enum { WORDS_MAX = 512, EXIT_FAILED = 125 };
+enum { EXIT_FAILED = 125 };
 
 struct learning {
 	const struct learn_request *request;
@@ -112,18 +112,19 @@ static int write_observing(const struct learning *learning, struct err *err)
 /* Its exit status is the command's: what a command did before it failed is worth knowing as well. */
 static int run(struct learning *learning, struct err *err)
 {
-	const char *argv[WORDS_MAX + 16] = { "atoll", "run", "-p", learning->observing, "--report", learning->report,
-					     "--name", learning->name, "--" };
-	const struct program program = { .name = "atoll", .argv = argv };
-	size_t count = 9;
-	char **word;
+	cleanup_words struct words words = { 0 };
 	int r;
 
-	for (word = learning->request->command; *word && count < WORDS_MAX; word++)
-		argv[count++] = *word;
-	if (*word)
-		return err_set(err, ERR_USAGE, E2BIG, "learn", "the command has too many words");
-	r = program_run(&program, err);
+	words_add(&words, "atoll");
+	words_add(&words, "run");
+	words_add_option(&words, "-p", learning->observing);
+	words_add_option(&words, "--report", learning->report);
+	words_add_option(&words, "--name", learning->name);
+	words_add(&words, "--");
+	words_add_all(&words, (const char *const *)learning->request->command);
+	r = program_check_words(&words, err);
+	if (r == 0)
+		r = program_run(&(struct program){ .name = "atoll", .argv = (const char *const *)words.list }, err);
 	if (r < 0)
 		return r;
 	r = session_find(learning->state, NULL, learning->name, false, &learning->record, err);

@@ -31,41 +31,18 @@ static const struct option options[] = {
 	  offsetof(struct apply_options, resume) },
 };
 
-static int add_options(struct review *review, const struct apply_options *given, struct err *err)
-{
-	const struct review_flag flags[] = {
-		{ given->ours, "--ours" }, { given->theirs, "--theirs" }, { given->merge, "--merge" },
-		{ given->markers, "--markers" }, { given->dry_run, "--dry-run" }, { given->quiet, "--quiet" },
-		{ given->json, "--json" }, { given->resume, "--resume" },
-	};
-	int r = review_add_flags(review, flags, ARRAY_SIZE(flags), err);
-
-	for (size_t i = 0; r == 0 && i < given->excluded.count; i++)
-		r = review_add(review, "--exclude", given->excluded.values[i], err);
-	for (size_t i = 0; r == 0 && i < given->allowed.count; i++) {
-		r = review_add(review, "--allow-flagged", NULL, err);
-		if (r == 0)
-			r = review_add_path(review, given->allowed.values[i], err);
-	}
-	return r;
-}
-
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	cleanup_review struct review *review = NULL;
+	cleanup_review struct review review = { 0 };
 	struct apply_options given = { 0 };
-	int rest, used, r = cmd_parse(&cmd_apply, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_apply, &given, argc, argv, &rest, err);
 
-	if (r < 0)
-		return r;
-	review = review_new("apply", argv + rest, argc - rest, &used, err);
-	if (!review)
-		return -err->errnum;
-	rest += used;
-	r = add_options(review, &given, err);
 	if (r == 0)
-		r = review_add_paths(review, argv + rest, argc - rest, err);
-	return r < 0 ? r : review_exec(review, err);
+		r = review_find(&review, "apply", argv + rest, err);
+	for (size_t i = 0; r == 0 && i < given.allowed.count; i++)
+		r = review_add_path(&review, "--allow-flagged", given.allowed.values[i], err);
+	given.allowed.count = 0;
+	return r < 0 ? r : review_exec(&review, &cmd_apply, &given, false, err);
 }
 
 const struct cmd cmd_apply = {

@@ -16,37 +16,21 @@ static const struct option options[] = {
 	{ 0, "flagged", NULL, "only what is flagged", OPTION_FLAG, offsetof(struct diff_options, flagged) },
 };
 
-static int add_options(struct review *review, const struct diff_options *given, struct err *err)
-{
-	const struct review_flag flags[] = {
-		{ given->patch, "--patch" }, { given->stat, "--stat" }, { given->json, "--json" },
-		{ given->flagged, "--flagged" },
-		{ !review->session.ended_ns && !review->session.is_live, "--interrupted" },
-	};
-
-	return review_add_flags(review, flags, ARRAY_SIZE(flags), err);
-}
-
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	cleanup_review struct review *review = NULL;
+	cleanup_review struct review review = { 0 };
 	struct diff_options given = { 0 };
-	int rest, used, r = cmd_parse(&cmd_diff, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_diff, &given, argc, argv, &rest, err);
 
 	if (r < 0)
 		return r;
 	if (given.json && (given.patch || given.stat))
 		return err_set(err, ERR_USAGE, EINVAL, "diff", "--json goes with neither --patch nor --stat");
-	review = review_new("diff", argv + rest, argc - rest, &used, err);
-	if (!review)
-		return -err->errnum;
-	rest += used;
-	r = add_options(review, &given, err);
-	if (r == 0)
-		r = review_add_paths(review, argv + rest, argc - rest, err);
+	r = review_find(&review, "diff", argv + rest, err);
 	if (r < 0)
 		return r;
-	return given.json ? review_exec(review, err) : review_exec_paged(review, err);
+	words_add_flag(&review.words, !review.session.ended_ns && !review.session.is_live, "--interrupted");
+	return review_exec(&review, &cmd_diff, &given, !given.json, err);
 }
 
 const struct cmd cmd_diff = {

@@ -15,24 +15,16 @@ static const struct option options[] = {
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	cleanup_review struct review *review = NULL;
+	cleanup_review struct review review = { 0 };
 	struct discard_options given = { 0 };
-	int rest, used, r = cmd_parse(&cmd_discard, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_discard, &given, argc, argv, &rest, err);
 
-	if (r < 0)
-		return r;
-	review = review_new("discard", argv + rest, argc - rest, &used, err);
-	if (!review)
-		return -err->errnum;
-	rest += used;
-	/* A trial that is dropped is not to be done for real either. */
-	r = rest == argc && review->session.is_trial ? dry_run_drop(review->state, review->session.id, err) : 0;
-	if (r < 0)
-		return r;
-	r = given.quiet ? review_add(review, "--quiet", NULL, err) : 0;
 	if (r == 0)
-		r = review_add_paths(review, argv + rest, argc - rest, err);
-	return r < 0 ? r : review_exec(review, err);
+		r = review_find(&review, "discard", argv + rest, err);
+	/* A trial that is dropped is not to be done for real either. */
+	if (r == 0 && !*review.paths && review.session.is_trial)
+		r = dry_run_drop(review.state, review.session.id, err);
+	return r < 0 ? r : review_exec(&review, &cmd_discard, &given, false, err);
 }
 
 const struct cmd cmd_discard = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/num.h"
 #include "base/str.h"
+#include "client/program.h"
 #include "client/staged.h"
 #include "prog/atoll/verb/cmd.h"
 #include "session/directories.h"
@@ -46,31 +47,10 @@ static int check_values(const struct gc_options *given, struct err *err)
 	return 0;
 }
 
-static int add_all(struct staged_args *args, const struct gc_options *given, struct err *err)
-{
-	const struct {
-		const char *option, *value;
-		bool is_given;
-	} words[] = {
-		{ "--older-than", given->older_than, given->older_than != NULL },
-		{ "--keep", given->keep, given->keep != NULL },
-		{ "--max-size", given->max_size, given->max_size != NULL },
-		{ "--unreviewed", NULL, given->unreviewed },
-		{ "--dry-run", NULL, given->dry_run },
-		{ "--json", NULL, given->json },
-	};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(words); i++)
-		if (words[i].is_given)
-			r = staged_args_add(args, words[i].option, words[i].value, err);
-	return r;
-}
-
 static int run_verb(int argc, char **argv, struct err *err)
 {
 	struct gc_options given = { 0 };
-	struct staged_args args;
+	cleanup_words struct words words = { 0 };
 	char state[PATH_MAX];
 	int rest, r = cmd_parse(&cmd_gc, &given, argc, argv, &rest, err);
 
@@ -82,9 +62,9 @@ static int run_verb(int argc, char **argv, struct err *err)
 		r = session_state_dir(state, sizeof state, true, err);
 	if (r < 0)
 		return r;
-	staged_args_init(&args, "gc", state, NULL);
-	r = add_all(&args, &given, err);
-	return r < 0 ? r : staged_become(&args, err);
+	staged_words(&words, "gc", state, NULL);
+	words_add_options(&words, options, ARRAY_SIZE(options), &given);
+	return program_become("stage", &words, err);
 }
 
 const struct cmd cmd_gc = {

@@ -19,35 +19,15 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct undo_options, json) },
 };
 
-static int add_options(struct review *review, const struct undo_options *given, struct err *err)
-{
-	const struct review_flag flags[] = {
-		{ given->list, "--list" }, { given->dry_run, "--dry-run" }, { given->quiet, "--quiet" },
-		{ given->json, "--json" },
-	};
-	int r = review_add_flags(review, flags, ARRAY_SIZE(flags), err);
-
-	if (r == 0 && given->number)
-		r = review_add(review, "--apply", given->number, err);
-	return r;
-}
-
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	cleanup_review struct review *review = NULL;
+	cleanup_review struct review review = { 0 };
 	struct undo_options given = { 0 };
-	int rest, used, r = cmd_parse(&cmd_undo, &given, argc, argv, &rest, err);
+	int rest, r = cmd_parse(&cmd_undo, &given, argc, argv, &rest, err);
 
-	if (r < 0)
-		return r;
-	review = review_new("undo", argv + rest, argc - rest, &used, err);
-	if (!review)
-		return -err->errnum;
-	rest += used;
-	r = add_options(review, &given, err);
 	if (r == 0)
-		r = review_add_paths(review, argv + rest, argc - rest, err);
-	return r < 0 ? r : review_exec(review, err);
+		r = review_find(&review, "undo", argv + rest, err);
+	return r < 0 ? r : review_exec(&review, &cmd_undo, &given, false, err);
 }
 
 const struct cmd cmd_undo = {

@@ -3,13 +3,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/str.h"
-#include "client/control-client.h"
 #include "client/dirs.h"
+#include "client/program.h"
 #include "client/staged.h"
 #include "os/path.h"
 #include "os/pty.h"
@@ -17,32 +16,10 @@
 
 enum { PAGER_WORDS_MAX = 16, PAGER_SIZE_MAX = 1024 };
 
-void review_free(struct review *review)
+void review_done(struct review *review)
 {
-	if (!review)
-		return;
-	for (size_t i = 0; i < review->count; i++)
-		free(review->argv[i]);
+	words_done(&review->words);
 	session_record_done(&review->session);
-	free(review);
-}
-
-static int add_word(struct review *review, const char *word, struct err *err)
-{
-	if (review->count >= REVIEW_ARGS_MAX)
-		return err_set(err, ERR_USAGE, E2BIG, "options", "more than %d words", REVIEW_ARGS_MAX);
-	review->argv[review->count] = str_dup(word);
-	if (!review->argv[review->count])
-		return err_set(err, ERR_INTERNAL, ENOMEM, "options", "out of memory");
-	review->count++;
-	return 0;
-}
-
-int review_add(struct review *review, const char *option, const char *value, struct err *err)
-{
-	int r = add_word(review, option, err);
-
-	return r == 0 && value ? add_word(review, value, err) : r;
 }
 
 /* Whether the word is exactly the id or the name of a session; a prefix of an id might as well be a file. */
@@ -59,50 +36,21 @@ static bool is_session(struct review *review, const char *word)
 	return false;
 }
 
-static int find(struct review *review, char **words, int count, int *used, struct err *err)
+int review_find(struct review *review, const char *verb, char **words, struct err *err)
 {
-	bool is_named = count > 0 && is_session(review, words[0]);
-	int r = is_named ? 0 : staged_find_newest(review->state, &review->session, err);
+	bool is_named = false;
+	int r = session_state_dir(review->state, sizeof review->state, false, err);
 
-	*used = is_named;
-	if (r == 0)
-		r = review_add(review, "--state", review->state, err);
-	if (r == 0)
-		r = review_add(review, "--session", review->session.id, err);
-	return r == 0 ? review_add(review, "--base", review->session.project, err) : r;
-}
-
-struct review *review_new(const char *verb, char **words, int count, int *used, struct err *err)
-{
-	struct review *review = calloc(1, sizeof *review);
-
-	if (review && review_add(review, "atoll-stage", verb, err) == 0 &&
-	    session_state_dir(review->state, sizeof review->state, false, err) == 0 &&
-	    find(review, words, count, used, err) == 0)
-		return review;
-	if (!review)
-		err_set(err, ERR_INTERNAL, ENOMEM, verb, "out of memory");
-	review_free(review);
-	return NULL;
-}
-
-int review_add_flags(struct review *review, const struct review_flag *flags, size_t count, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < count; i++)
-		if (flags[i].is_given)
-			r = review_add(review, flags[i].option, NULL, err);
-	return r;
-}
-
-int review_add_paths(struct review *review, char **words, int count, struct err *err)
-{
-	int r = 0;
-
-	for (int i = 0; r == 0 && i < count; i++)
-		r = review_add_path(review, words[i], err);
-	return r;
+	if (r == 0) {
+		is_named = words[0] && is_session(review, words[0]);
+		r = is_named ? 0 : staged_find_newest(review->state, &review->session, err);
+	}
+	if (r < 0)
+		return r;
+	review->paths = words + is_named;
+	staged_words(&review->words, verb, review->state, review->session.id);
+	words_add_option(&review->words, "--base", review->session.project);
+	return 0;
 }
 
 /*
@@ -129,7 +77,7 @@ static int resolve(const char *path, char out[PATH_MAX])
 	return str_copy(out, PATH_MAX, above);
 }
 
-int review_add_path(struct review *review, const char *word, struct err *err)
+int review_add_path(struct review *review, const char *option, const char *word, struct err *err)
 {
 	char path[PATH_MAX], resolved[PATH_MAX], shown[ERR_QUOTE_SIZE];
 	int r;
@@ -142,41 +90,9 @@ int review_add_path(struct review *review, const char *word, struct err *err)
 		return r;
 	if (resolve(path, resolved) < 0)
 		return err_set(err, ERR_USAGE, EINVAL, "options", "%s is no path", err_quote(shown, word));
-	return add_word(review, resolved, err);
-}
-
-static int finish(struct review *review, char program[PATH_MAX], struct err *err)
-{
-	char programs[PATH_MAX];
-	int r = dirs_programs(programs, err);
-
-	if (r < 0)
-		return r;
-	if (path_join(program, PATH_MAX, programs, "atoll-stage") < 0)
-		return err_set(err, ERR_STATE, ENAMETOOLONG, "stage", "the path of atoll's programs is too long");
-	/* The words that are paths stand behind all options already; these two may stand anywhere. */
-	if (isatty(STDOUT_FILENO))
-		r = review_add(review, "--escape", NULL, err);
-	if (r == 0 && pty_has_colour(STDOUT_FILENO))
-		r = review_add(review, "--colour", NULL, err);
-	review->argv[review->count] = NULL;
-	return r;
-}
-
-static int fail_start(const char *program, int errnum, struct err *err)
-{
-	return err_not_started("stage", program, errnum, err);
-}
-
-int review_exec(struct review *review, struct err *err)
-{
-	char program[PATH_MAX];
-	int r = finish(review, program, err);
-
-	if (r < 0)
-		return r;
-	execve(program, review->argv, environ);
-	return fail_start(program, errno, err);
+	words_add_flag(&review->words, option != NULL, option);
+	words_add(&review->words, resolved);
+	return 0;
 }
 
 /* The words of the user's pager, split at blanks: never a shell. Empty or "cat": none. */
@@ -202,27 +118,11 @@ static size_t pager_words(char text[PAGER_SIZE_MAX], char *words[PAGER_WORDS_MAX
 	return count == 1 && str_equal(words[0], "cat") ? 0 : count;
 }
 
-static int spawn(const char *program, char **argv, int from, int to, pid_t *ret_pid)
-{
-	posix_spawn_file_actions_t actions;
-	int r = posix_spawn_file_actions_init(&actions);
-
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, from, to);
-	if (r == 0)
-		r = posix_spawnp(ret_pid, program, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
-}
-
 static int wait_for(pid_t pid)
 {
-	int status;
+	int signal, r = spawn_wait(pid, &signal);
 
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return 125;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status) == SIGPIPE ? 0 : 128 + WTERMSIG(status);
+	return r < 0 ? 125 : signal == SIGPIPE ? 0 : r;
 }
 
 /* What git tells less, for the same reasons: colours, no pager for what fits, and the text stays. */
@@ -231,37 +131,58 @@ static int set_pager_defaults(void)
 	return setenv("LESS", "FRX", 0);
 }
 
-int review_exec_paged(struct review *review, struct err *err)
+static int become(struct review *review, struct err *err)
 {
-	char text[PAGER_SIZE_MAX], *words[PAGER_WORDS_MAX + 1], program[PATH_MAX];
+	return program_become("stage", &review->words, err);
+}
+
+/* pager: its words. */
+static int run_paged(struct review *review, char **pager_argv, struct err *err)
+{
+	struct spawn pager = { .program = pager_argv[0], .argv = (const char *const *)pager_argv, .fd_count = 1,
+			       .searches_path = true };
+	struct program stage = { .name = review->words.list[0], .stage = "stage",
+				 .argv = (const char *const *)review->words.list, .fd_count = 1 };
 	cleanup_fd int read_fd = FD_NONE, write_fd = FD_NONE;
-	pid_t pager, stage;
+	pid_t pager_pid, pid;
 	int ends[2], r;
 
-	if (!isatty(STDOUT_FILENO) || !pty_is_able() || !pager_words(text, words))
-		return review_exec(review, err);
-	r = finish(review, program, err);
-	if (r < 0)
-		return r;
 	if (pipe2(ends, O_CLOEXEC) < 0 || set_pager_defaults() < 0)
 		return err_set(err, ERR_INTERNAL, errno, "pager", "%s", strerror(errno));
 	read_fd = ends[0];
 	write_fd = ends[1];
+	pager.fds[0] = (struct spawn_fd){ read_fd, STDIN_FILENO };
+	stage.fds[0] = (struct spawn_fd){ write_fd, STDOUT_FILENO };
 	/* Without a pager all of it goes to the terminal, which --escape has made safe. */
-	if (spawn(words[0], words, read_fd, STDIN_FILENO, &pager) < 0) {
-		execve(program, review->argv, environ);
-		return fail_start(program, errno, err);
-	}
+	if (spawn_start(&pager, &pager_pid) < 0)
+		return become(review, err);
 	/* The keyboard's signals are for the pager. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
-	r = spawn(program, review->argv, write_fd, STDOUT_FILENO, &stage);
+	r = program_start(&stage, &pid, err);
 	close_fd(&write_fd);
 	close_fd(&read_fd);
-	if (r < 0)
-		fail_start(program, -r, err);
-	else
-		r = wait_for(stage);
-	wait_for(pager);
+	if (r == 0)
+		r = wait_for(pid);
+	wait_for(pager_pid);
 	return r;
+}
+
+int review_exec(struct review *review, const struct cmd *cmd, const void *given, bool is_paged, struct err *err)
+{
+	char text[PAGER_SIZE_MAX], *pager[PAGER_WORDS_MAX + 1];
+	bool is_terminal = isatty(STDOUT_FILENO);
+	int r = 0;
+
+	words_add_options(&review->words, cmd->options, cmd->option_count, given);
+	for (char **path = review->paths; r == 0 && *path; path++)
+		r = review_add_path(review, NULL, *path, err);
+	words_add_flag(&review->words, is_terminal, "--escape");
+	words_add_flag(&review->words, pty_has_colour(STDOUT_FILENO), "--colour");
+	if (r == 0)
+		r = program_check_words(&review->words, err);
+	if (r < 0)
+		return r;
+	return is_paged && is_terminal && pty_is_able() && pager_words(text, pager) ? run_paged(review, pager, err)
+										   : become(review, err);
 }

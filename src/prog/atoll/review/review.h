@@ -2,60 +2,44 @@
 #pragma once
 
 /*
- * What the review verbs (diff, apply, undo, …) have in common: which session and which paths the words on the command
- * line mean, and running atoll-stage with them. Nothing of what a sandbox wrote is looked at here.
+ * What the review verbs (diff, apply, undo, discard) have in common: which session and which paths the words on the
+ * command line mean, and running atoll-stage with them. Nothing of what a sandbox wrote is looked at here.
  */
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/words.h"
+#include "prog/atoll/verb/cmd.h"
 #include "session/record.h"
 
-enum { REVIEW_ARGS_MAX = 4096 };
-
-/* An argument vector for atoll-stage. Strings that were added are copied. */
 struct review {
-	char *argv[REVIEW_ARGS_MAX + 1];    /* owned */
-	size_t count;
+	struct words words;                 /* for atoll-stage */
+	char **paths;                       /* as the user named them, NULL-terminated; borrowed */
 	struct session_record session;      /* owned */
 	char state[PATH_MAX];
 };
 
-/*
- * For this verb of atoll-stage and the words behind the options: finds the session, the first word where that is the
- * id or the name of one, else the newest session of the project that has staged anything, and adds --state, --session
- * and --base. *used: how many words that took (0 or 1). Freed by review_free(). NULL with *err.
- */
-struct review *review_new(const char *verb, char **words, int count, int *used, struct err *err) MUST_USE;
-void review_free(struct review *review);
-static inline void cleanup_review_(struct review **review) { review_free(*review); }
-#define cleanup_review __attribute__((cleanup(cleanup_review_)))
-
-/* Adds an option, and its value where it is not NULL. -E2BIG, -ENOMEM with *err. */
-int review_add(struct review *review, const char *option, const char *value, struct err *err) MUST_USE;
-
-/* An option of atoll-stage that is passed on where it was given. */
-struct review_flag {
-	bool is_given;
-	const char *option;
-};
-int review_add_flags(struct review *review, const struct review_flag *flags, size_t count, struct err *err) MUST_USE;
-
-/* Adds paths as atoll-stage wants them: absolute, the directories above them real as far as they exist. */
-int review_add_paths(struct review *review, char **words, int count, struct err *err) MUST_USE;
-int review_add_path(struct review *review, const char *word, struct err *err) MUST_USE;
+/* Frees what it holds; a zeroed one is fine. */
+void review_done(struct review *review);
+#define cleanup_review __attribute__((cleanup(review_done)))
 
 /*
- * Becomes atoll-stage; returns only where that failed. What is for a terminal is said by --escape and --colour, which
- * are added here where stdout is one.
+ * For this verb and the words behind its options (NULL-terminated, borrowed): finds the session, which is the first
+ * word where that is the id or the name of one, else the newest of the project that has staged anything. The other
+ * words are paths. review is zeroed. Negative with *err.
  */
-int review_exec(struct review *review, struct err *err) MUST_USE;
+int review_find(struct review *review, const char *verb, char **words, struct err *err) MUST_USE;
+
+/* Adds an option whose value is a path, as atoll-stage wants it: absolute, what is above real as far as it exists. */
+int review_add_path(struct review *review, const char *option, const char *path, struct err *err) MUST_USE;
 
 /*
- * Runs atoll-stage with its output in the user's pager (ATOLL_PAGER, PAGER, else less), if stdout is a terminal;
- * else as review_exec(). The exit status of atoll-stage, or -errno with *err.
+ * Becomes atoll-stage with the options of this verb that are given and the paths; returns only where that failed. With
+ * is_paged, and stdout a terminal, runs it with its output in the user's pager (ATOLL_PAGER, PAGER, else less), and
+ * returns its exit status. What is for a terminal is said by --escape and --colour. Negative with *err.
  */
-int review_exec_paged(struct review *review, struct err *err) MUST_USE;
+int review_exec(struct review *review, const struct cmd *cmd, const void *given, bool is_paged,
+		struct err *err) MUST_USE;

@@ -120,16 +120,6 @@ static void become_run(struct dry_run *dry, const struct dry_run_go *go, const c
 	_exit(r < 0 ? err_exit_status(&err) : r);
 }
 
-static int wait_for(pid_t pid, struct err *err)
-{
-	int status;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return fail(err, -errno, "the run is lost");
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /* What the box has tried ends when that is gone, or no longer waits, or has waited long enough. True: it was ended. */
 static bool cut_off(pid_t pid)
 {
@@ -180,11 +170,11 @@ int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_
 	signal(SIGQUIT, SIG_IGN);
 	if (go->is_trial && dry->exact_env)
 		dry->is_cut = cut_off(pid);
-	status = wait_for(pid, err);
+	status = spawn_wait(pid, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);
 	if (status < 0)
-		return status;
+		return fail(err, status, "the run is lost");
 	if (probe_fd >= 0)
 		dry->record.reads_input = lseek(probe_fd, 0, SEEK_CUR) != 0;
 	r = session_find(dry->state, NULL, name, false, ret_record, err);
@@ -193,49 +183,29 @@ int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_
 	return r < 0 ? r : status;
 }
 
-static size_t count_words(char **words)
-{
-	size_t count = 0;
-
-	while (words[count])
-		count++;
-	return count;
-}
-
-static void put_exec(const struct dry_run_record *record, const char **argv)
-{
-	size_t count = 0;
-
-	argv[count++] = "atoll";
-	argv[count++] = "exec";
-	for (size_t i = 0; i < record->env.count; i++) {
-		argv[count++] = "-e";
-		argv[count++] = record->env.values[i];
-	}
-	if (record->cwd) {
-		argv[count++] = "-C";
-		argv[count++] = record->cwd;
-	}
-	argv[count++] = record->origin;
-	argv[count++] = "--";
-	for (size_t i = 0; record->command[i]; i++)
-		argv[count++] = record->command[i];
-}
-
 int dry_run_exec(struct dry_run *dry, struct err *err)
 {
 	const struct dry_run_record *record = &dry->record;
-	size_t words = count_words(record->command);
-	cleanup_free const char **argv = calloc(words + 2 * OPTION_LIST_MAX + 8, sizeof *argv);
 	cleanup_fd int output_fd = fd_move_above(fd_duplicate(STDERR_FILENO), FDS_ABOVE);
+	cleanup_words struct words words = { 0 };
 	/* With --json stdout is for the object. */
-	struct program program = { .name = "atoll", .argv = argv, .fd_count = dry->given->json ? 1 : 0,
-				 .fds = { { output_fd, STDOUT_FILENO } } };
+	struct program program = { .name = "atoll", .fd_count = dry->given->json ? 1 : 0,
+				   .fds = { { output_fd, STDOUT_FILENO } } };
+	int r;
 
-	if (!argv || output_fd < 0)
-		return fail(err, argv ? output_fd : -ENOMEM, "the command cannot be prepared");
-	put_exec(record, argv);
-	return program_run(&program, err);
+	if (output_fd < 0)
+		return fail(err, output_fd, "the command cannot be prepared");
+	words_add(&words, "atoll");
+	words_add(&words, "exec");
+	for (size_t i = 0; i < record->env.count; i++)
+		words_add_option(&words, "-e", record->env.values[i]);
+	words_add_option(&words, "-C", record->cwd);
+	words_add(&words, record->origin);
+	words_add(&words, "--");
+	words_add_all(&words, (const char *const *)record->command);
+	program.argv = (const char *const *)words.list;
+	r = program_check_words(&words, err);
+	return r < 0 ? r : program_run(&program, err);
 }
 
 int dry_run_go_back(struct dry_run *dry, struct err *err)
@@ -312,30 +282,22 @@ struct states {
 static int compare(struct dry_run *dry, const struct states *states, struct stage_difference *ret_numbers,
 		   int *ret_fd, struct err *err)
 {
-	struct staged_args args;
-	const struct look how = { .name = "atoll-stage", .argv = args.argv, .numbers_to = STAGE_DIFFERENCE_FD,
-				  .numbers = ret_numbers, .numbers_size = sizeof *ret_numbers };
-	const struct {
-		const char *option, *value;
-	} words[] = {
-		{ "--base", dry->trial.project }, { "--snapshot", states->snapshot }, { "--before", states->before },
-		{ "--before-snapshot", states->before_snapshot },
-	};
-	int r = 0;
+	cleanup_words struct words words = { 0 };
+	struct look how = { .name = "atoll-stage", .numbers_to = STAGE_DIFFERENCE_FD, .numbers = ret_numbers,
+			    .numbers_size = sizeof *ret_numbers };
+	int r;
 
-	staged_args_init(&args, "compare", dry->state, states->session);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(words); i++)
-		if (words[i].value)
-			r = staged_args_add(&args, words[i].option, words[i].value, err);
-	if (r == 0)
-		r = staged_args_add(&args, "--numbers", NULL, err);
-	if (r == 0 && states->is_rough)
-		r = staged_args_add(&args, "--rough", NULL, err);
-	if (r == 0 && states->has_times)
-		r = staged_args_add(&args, "--times", NULL, err);
-	if (r == 0 && dry->given->json)
-		r = staged_args_add(&args, "--json", NULL, err);
-	args.argv[args.count] = NULL;
+	staged_words(&words, "compare", dry->state, states->session);
+	words_add_option(&words, "--base", dry->trial.project);
+	words_add_option(&words, "--snapshot", states->snapshot);
+	words_add_option(&words, "--before", states->before);
+	words_add_option(&words, "--before-snapshot", states->before_snapshot);
+	words_add(&words, "--numbers");
+	words_add_flag(&words, states->is_rough, "--rough");
+	words_add_flag(&words, states->has_times, "--times");
+	words_add_flag(&words, dry->given->json, "--json");
+	how.argv = (const char *const *)words.list;
+	r = program_check_words(&words, err);
 	return r < 0 ? r : look(&how, ret_fd, err);
 }
 

@@ -128,14 +128,13 @@ static int try(struct dry_run *dry, struct err *err)
 
 static int discard(const struct dry_run *dry, const struct session_record *session, struct err *err)
 {
-	struct staged_args args;
-	int r;
+	cleanup_words struct words words = { 0 };
 
 	if (!session->is_staged)
 		return 0;
-	staged_args_init(&args, "discard", dry->state, session->id);
-	r = staged_args_add(&args, "--quiet", NULL, err);
-	return r < 0 ? r : staged_run(&args, err);
+	staged_words(&words, "discard", dry->state, session->id);
+	words_add(&words, "--quiet");
+	return staged_run(&words, err);
 }
 
 /* It is what any other session is from now on: reviewed, applied, dropped. */

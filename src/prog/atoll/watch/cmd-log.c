@@ -5,12 +5,10 @@
 
 #include "base/str.h"
 #include "client/control-client.h"
-#include "client/dirs.h"
+#include "client/program.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/watch/log.h"
 #include "session/directories.h"
-
-enum { ARGS_MAX = OPTION_LIST_MAX + 16, ARG_BYTES_MAX = 64 };
 
 struct log_options {
 	bool follow, json, denied, net;
@@ -33,62 +31,18 @@ static const struct option options[] = {
 	  offsetof(struct log_options, head) },
 };
 
-/* The argument vector of atoll-log, strings borrowed. */
-struct args {
-	const char *argv[2 * ARGS_MAX];
-	size_t count;
-};
-
-static void add(struct args *args, const char *option, const char *value)
-{
-	args->argv[args->count++] = option;
-	if (value)
-		args->argv[args->count++] = value;
-}
-
-static void add_show(struct args *args, const struct log_options *given)
-{
-	if (given->follow)
-		add(args, "--follow", NULL);
-	if (given->denied)
-		add(args, "--denied", NULL);
-	if (given->net)
-		add(args, "--type", "net");
-	if (given->since)
-		add(args, "--since", given->since);
-	if (given->lines)
-		add(args, "--lines", given->lines);
-	for (size_t i = 0; i < given->types.count; i++)
-		add(args, "--type", given->types.values[i]);
-}
-
 /* What the session's own record says about its end, unless the user brings a better witness. */
-static void add_anchor(struct args *args, const struct log_options *given, const struct session_record *record,
-		       char records[ARG_BYTES_MAX])
+static void add_anchor(struct words *words, const struct log_options *given, const struct session_record *record)
 {
-	add(args, "--verify", NULL);
-	add(args, "--session", record->id);
-	if (given->head) {
-		add(args, "--head", given->head);
-	} else if (*record->audit_head && str_format(records, ARG_BYTES_MAX, "%llu",
-						     (unsigned long long)record->audit_records) == 0) {
-		add(args, "--head", record->audit_head);
-		add(args, "--records", records);
-	}
-}
+	char records[32];
 
-static int become_reader(struct args *args, struct err *err)
-{
-	char programs[PATH_MAX], program[PATH_MAX];
-	int r = dirs_programs(programs, err);
-
-	if (r < 0)
-		return r;
-	if (path_join(program, sizeof program, programs, "atoll-log") < 0)
-		return err_set(err, ERR_STATE, ENAMETOOLONG, "log", "the path of atoll's programs is too long");
-	args->argv[args->count] = NULL;
-	execve(program, (char **)args->argv, environ);
-	return err_not_started("log", program, errno, err);
+	words_add(words, "--verify");
+	words_add_option(words, "--session", record->id);
+	if (given->head || !*record->audit_head ||
+	    str_format(records, sizeof records, "%llu", (unsigned long long)record->audit_records) < 0)
+		return;
+	words_add_option(words, "--head", record->audit_head);
+	words_add_option(words, "--records", records);
 }
 
 static int check_usage(const struct log_options *given, bool verify, struct err *err)
@@ -123,24 +77,25 @@ static int find_session(const char *name, struct session_record *ret_record, cha
 int log_show_type(const char *session, const char *type, bool json, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
-	struct args args = { .argv = { "atoll-log", "--type", type }, .count = 3 };
+	cleanup_words struct words words = { 0 };
 	char log[PATH_MAX];
 	int r = find_session(session, &record, log, err);
 
 	if (r < 0)
 		return r;
-	if (json)
-		add(&args, "--json", NULL);
-	add(&args, log, NULL);
-	return become_reader(&args, err);
+	words_add(&words, "atoll-log");
+	words_add_option(&words, "--type", type);
+	words_add_flag(&words, json, "--json");
+	words_add(&words, log);
+	return program_become("log", &words, err);
 }
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
+	cleanup_words struct words words = { 0 };
 	struct log_options given = { 0 };
-	struct args args = { .argv = { "atoll-log" }, .count = 1 };
-	char log[PATH_MAX], records[ARG_BYTES_MAX];
+	char log[PATH_MAX];
 	bool verify;
 	int rest, r = cmd_parse(&cmd_log, &given, argc, argv, &rest, err);
 
@@ -158,14 +113,14 @@ static int run_verb(int argc, char **argv, struct err *err)
 		r = find_session(argv[rest], &record, log, err);
 	if (r < 0)
 		return r;
+	words_add(&words, "atoll-log");
 	if (verify)
-		add_anchor(&args, &given, &record, records);
-	else
-		add_show(&args, &given);
-	if (given.json)
-		add(&args, "--json", NULL);
-	add(&args, log, NULL);
-	return become_reader(&args, err);
+		add_anchor(&words, &given, &record);
+	words_add_option(&words, "--type", given.net ? "net" : NULL);
+	given.net = false;
+	words_add_options(&words, options, ARRAY_SIZE(options), &given);
+	words_add(&words, log);
+	return program_become("log", &words, err);
 }
 
 const struct cmd cmd_log = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,6 +10,7 @@
 #include "client/dirs.h"
 #include "os/fd.h"
 #include "os/pty.h"
+#include "os/spawn.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/watch/top-feed.h"
 #include "session/directories.h"
@@ -86,34 +86,14 @@ static size_t make_words(const struct top_options *given, bool is_drawing, const
 }
 
 /* What we ignore while it draws, the keys of the terminal, it hears. */
-static int spawn(const char *program, const char *const *words, int far_fd, pid_t *ret_pid)
+static int start_screen(const char *program, const char *const *words, int far_fd, pid_t *ret_pid)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t defaults;
-	int r = posix_spawn_file_actions_init(&actions);
+	const struct spawn spawn = {
+		.program = program, .argv = words, .fds = { { far_fd, TOP_FD } }, .fd_count = 1,
+		.default_signals = UINT64_C(1) << SIGINT | UINT64_C(1) << SIGQUIT | UINT64_C(1) << SIGPIPE,
+	};
 
-	if (r != 0)
-		return -r;
-	r = posix_spawnattr_init(&attributes);
-	if (r != 0) {
-		posix_spawn_file_actions_destroy(&actions);
-		return -r;
-	}
-	sigemptyset(&defaults);
-	sigaddset(&defaults, SIGINT);
-	sigaddset(&defaults, SIGQUIT);
-	sigaddset(&defaults, SIGPIPE);
-	r = posix_spawn_file_actions_adddup2(&actions, far_fd, TOP_FD);
-	if (r == 0)
-		r = posix_spawnattr_setsigdefault(&attributes, &defaults);
-	if (r == 0)
-		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-	if (r == 0)
-		r = posix_spawn(ret_pid, program, &actions, &attributes, (char **)words, environ);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+	return spawn_start(&spawn, ret_pid);
 }
 
 static int start(const struct top_options *given, const char *programs, struct screen *screen, int far_fd,
@@ -126,7 +106,7 @@ static int start(const struct top_options *given, const char *programs, struct s
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "top", "the path of atoll's programs is too long");
 	make_words(given, screen->is_drawing, words);
-	r = spawn(program, words, far_fd, &screen->pid);
+	r = start_screen(program, words, far_fd, &screen->pid);
 	return r < 0 ? err_not_started("top", program, -r, err) : 0;
 }
 

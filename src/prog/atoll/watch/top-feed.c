@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,6 +15,7 @@
 #include "client/listed.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/spawn.h"
 #include "session/control-socket.h"
 #include "session/directories.h"
 #include "wire/asking.h"
@@ -280,7 +280,8 @@ static int spawn_log(struct feed *feed, const char *id, int out_fd)
 {
 	char program[PATH_MAX], log[PATH_MAX], count[16];
 	const char *argv[] = { "atoll-log", "--follow", "--lines", count, log, NULL };
-	posix_spawn_file_actions_t actions;
+	const struct spawn spawn = { .program = program, .argv = argv, .fd_count = 3,
+				     .fds = { { SPAWN_NULL, 0 }, { out_fd, 1 }, { SPAWN_NULL, 2 } } };
 	int r = path_join(program, sizeof program, feed->options->programs, "atoll-log");
 
 	if (r == 0)
@@ -289,20 +290,10 @@ static int spawn_log(struct feed *feed, const char *id, int out_fd)
 		r = str_format(count, sizeof count, "%d", EVENTS_SHOWN);
 	if (r < 0)
 		return r;
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return -r;
-	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
-	if (r == 0)
-		r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	if (r == 0)
-		r = posix_spawn(&feed->log_pid, program, &actions, NULL, (char **)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (r != 0)
+	r = spawn_start(&spawn, &feed->log_pid);
+	if (r < 0)
 		feed->log_pid = 0;
-	return -r;
+	return r;
 }
 
 static int on_watch(void *context, struct frame *frame, int *fds, size_t fd_count)
