@@ -187,7 +187,7 @@ static int run(struct box *box)
 	 */
 	r = events_session_start(box);
 	if (r == 0)
-		r = standing_begin(&box->standing);
+		r = agent_trust_begin(&box->standing);
 	if (r == 0)
 		r = token_grants_add_first(&box->queue, box->run.err);
 	if (r == 0)
@@ -242,11 +242,11 @@ static int finish_log(struct box *box, int status)
 	int r = box_note_hits(box);
 
 	if (r == 0)
-		r = monitor_learn(&box->monitor, box->failure_status);
+		r = anomaly_learn(&box->monitor, box->failure_status);
 	if (r == 0)
 		r = file_gate_flush(&box->files, true);
 	if (r == 0)
-		r = standing_end(&box->standing, box->failure_status);
+		r = agent_trust_end(&box->standing, box->failure_status);
 	if (r == 0)
 		r = events_session_end(box, status);
 	if (r == 0)
@@ -322,7 +322,7 @@ void box_release(void)
 {
 	struct box *box = &the_box;
 
-	standing_done(&box->standing);
+	agent_trust_done(&box->standing);
 	if (box->run.watch)
 		events_watch_end(box);
 	watch_free(box->run.watch);
@@ -331,7 +331,7 @@ void box_release(void)
 	publish_close(&box->gate);
 	canaries_done(&box->canaries);
 	alerts_done(&box->alerts);
-	monitor_free(&box->monitor);
+	anomaly_done(&box->monitor);
 	change_done(&box->gate.change);
 	exec_gate_free(box->exec_gate);
 	box->exec_gate = NULL;
@@ -358,8 +358,8 @@ static void conclude_staging(struct box *box)
 
 	staging_count(staging, box->run.request, box->run.policy->policy);
 	/* A log that fails here fails again at the end of the session, which says so. */
-	(void)!monitor_check(&box->monitor);
-	(void)!monitor_look_at_staged(&box->monitor);
+	(void)!anomaly_check(&box->monitor);
+	(void)!anomaly_look_at_staged(&box->monitor);
 	drops = box->run.request->flags & REQUEST_DISCARD && staging->has_changes;
 	tells = drops && !staging->is_as_origin;
 	if (tells && events_discard(box, REVIEW_BEGUN) < 0)
@@ -487,7 +487,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->reactions = (struct reactions){ close_net, can_change_net, change_net, &box->gate };
 	box->alerts = (struct alerts){ .run = &box->run, .queue = &box->queue, .notifier = &box->notifier,
 				       .prompt = &box->prompt, .agent = &box->standing, .reactions = &box->reactions };
-	box->monitor = (struct monitor){ &box->run, &box->alerts, &box->canaries, &box->staging, &box->staged_count };
+	box->monitor = (struct anomaly){ &box->run, &box->alerts, &box->canaries, &box->staging, &box->staged_count };
 	box->files = (struct file_gate){ &box->run, &box->queue, &box->mounts, &box->disk, is_planted, &box->canaries };
 	box->moves = (struct moves){ &box->run, &box->files, &box->disk };
 	box->standing.run = &box->run;

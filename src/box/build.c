@@ -13,8 +13,8 @@
 #include "box/state.h"
 #include "box/verify-gate.h"
 #include "build/mount-plan.h"
-#include "jail/mediation.h"
 #include "jail/filter.h"
+#include "jail/mediation.h"
 #include "os/fd.h"
 #include "policy/decide.h"
 #include "policy/describe/describe.h"
@@ -559,7 +559,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	building.by_fuse = backend_is_fuse(box->staging.backend);
 	if (r == 0)
 		r = canaries_make(&box->canaries);
-	monitor_prepare(&box->monitor);
+	anomaly_prepare(&box->monitor);
 	alerts_prepare(&box->alerts);
 	if (r == 0 && building.spec.gate_sockets)
 		r = gate_prepare(&box->gate, building.spec.host_uid,

@@ -181,7 +181,7 @@ void control_stop(struct box *box, uint32_t grace_ms)
 
 void control_freeze_error(const struct box *box, int r, struct err *err)
 {
-	if (r == -EBUSY && standing_holds_still(&box->standing)) {
+	if (r == -EBUSY && agent_trust_holds_still(&box->standing)) {
 		err_set(err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
 			trust_level_names[box->standing.level]);
 		err_hint(err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "box/daily.h"
-#include "box/standing.h"
+#include "detect/agent-trust.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "session/narrowing.h"
@@ -126,7 +126,7 @@ static int run(const struct launch *launch, int announce_fd, struct err *err)
 	bool apply = false;
 	int r = box_run(launch->request, launch->policy, announce_fd, &status, &apply, err);
 
-	standing_blame(launch->request->standing, err);
+	agent_trust_blame(launch->request->standing, err);
 	daily_gc(launch->request);
 	/* Else this process ends now, and what the box holds with it. */
 	if (apply || launch->request->flags & REQUEST_DETACH)

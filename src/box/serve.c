@@ -442,9 +442,9 @@ static int timeout_ms(const struct box *box)
 		return STOP_LOOK_MS;
 	timeout = freeze_is_on(&box->freeze) ? freeze_timeout_ms(&box->freeze, now_ns) : used_timeout_ms(box, now_ns);
 	timeout = earlier(timeout, box->gate.change.is_pending ? CHANGE_LOOK_MS : -1);
-	timeout = earlier(timeout, standing_timeout_ms(&box->standing, now_ns));
+	timeout = earlier(timeout, agent_trust_timeout_ms(&box->standing, now_ns));
 	timeout = earlier(timeout, queue_timeout_ms(&box->queue, now_ns));
-	timeout = earlier(timeout, monitor_timeout_ms(&box->monitor, now_ns));
+	timeout = earlier(timeout, anomaly_timeout_ms(&box->monitor, now_ns));
 	timeout = earlier(timeout, moves_timeout_ms(&box->moves));
 	timeout = earlier(timeout, reviewer_timeout_ms(&box->reviewer, now_ns));
 	return earlier(timeout, prompt_timeout_ms(&box->prompt));
@@ -581,15 +581,15 @@ int serve(struct box *box)
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = notifier_check(&box->notifier);
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = monitor_check(&box->monitor);
+			r = anomaly_check(&box->monitor);
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = alert_check(&box->alerts);
+			r = alerts_check(&box->alerts);
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = reviewer_check(&box->reviewer, clock_monotonic_ns());
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = runtime_mount_check(&box->mounts, clock_monotonic_ns(), box->run.err);
 		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = standing_check(&box->standing);
+			r = agent_trust_check(&box->standing);
 		if (r == 0)
 			r = moves_check(&box->moves);
 		if (r == 0)

@@ -14,25 +14,25 @@
 #include "approve/queue.h"
 #include "approve/reviewer.h"
 #include "audit/writer.h"
-#include "box/alert.h"
 #include "box/box.h"
-#include "box/canaries.h"
 #include "box/change.h"
 #include "box/command.h"
 #include "box/desk.h"
 #include "box/exec-gate.h"
 #include "box/file-gate.h"
 #include "box/gate.h"
-#include "box/monitor.h"
 #include "box/move.h"
 #include "box/publish.h"
-#include "box/reactions.h"
-#include "box/standing.h"
 #include "build/disk-full.h"
 #include "build/fuse.h"
 #include "build/guardian.h"
 #include "build/staged-count.h"
 #include "build/staging.h"
+#include "detect/agent-trust.h"
+#include "detect/alerts.h"
+#include "detect/anomaly.h"
+#include "detect/canaries.h"
+#include "detect/reactions.h"
 #include "grant/runtime-mount.h"
 #include "jail/jail.h"
 #include "limit/limit.h"
@@ -89,7 +89,7 @@ struct box {
 	struct desk *desk;		/* where something inside asks; NULL: nobody did */
 	struct runtime_mounts mounts;	/* what was granted and brought in */
 	struct freeze freeze;
-	struct standing standing;	/* of the agent whose record counts; none: nothing is done */
+	struct agent_trust standing;	/* of the agent whose record counts; none: nothing is done */
 	struct refusals refusals;
 	struct file_gate files;		/* what the file gate counts */
 	struct moves moves;		/* renames of directories that the kernel leaves to us */
@@ -99,7 +99,7 @@ struct box {
 	struct queue queue;		/* of questions; and grants */
 	struct canaries canaries; /* that the policy has planted */
 	struct alerts alerts;
-	struct monitor monitor;
+	struct anomaly monitor;
 	struct reactions reactions; /* of these, to the network */
 	struct exec_gate *exec_gate; /* NULL: not built yet */
 	struct rusage rusage;		/* of everything inside, once init was reaped */

@@ -88,7 +88,7 @@ static void put_why(struct buf *out, const struct trust_book *book, const struct
 static void put_reason(struct buf *out, const struct agent_trust_view *view, const struct trust_book *book,
 		       const struct policy *policy)
 {
-	const struct run_standing *standing = &view->standing;
+	const struct run_agent *standing = &view->standing;
 	const struct trust_settings *settings = &policy->trust;
 
 	if (view->fault != TRUST_FINE)
@@ -146,7 +146,7 @@ static int judge_agent(const struct policy *policy, const struct dirs *dirs, str
 		       struct err *err)
 {
 	struct trust_home home = { dirs->state, dirs->runtime };
-	struct run_standing *standing = &view->standing;
+	struct run_agent *standing = &view->standing;
 	cleanup_trust_book struct trust_book book;
 	struct trust_bounds bounds = standing->bounds;
 	struct buf why;
@@ -169,7 +169,7 @@ static int judge_agent(const struct policy *policy, const struct dirs *dirs, str
 }
 
 /* A task's policy says so itself; of a token and a task the one that lends more counts. */
-static void lend(const struct agent_trust_request *request, const struct policy *policy, struct run_standing *standing)
+static void lend(const struct agent_trust_request *request, const struct policy *policy, struct run_agent *standing)
 {
 	standing->bounds.lent = request->lent_by ? request->lent : TRUST_NONE;
 	standing->lent_by = request->lent_by;
@@ -183,7 +183,7 @@ static int find(const struct agent_trust_request *request, const struct policy *
 		struct agent_trust_view *view, struct err *err)
 {
 	const char *agent = request->agent ? request->agent : policy->trust.agent;
-	struct run_standing *standing = &view->standing;
+	struct run_agent *standing = &view->standing;
 	int r;
 
 	*view = (struct agent_trust_view){
@@ -210,10 +210,10 @@ int agent_trust_look(const struct agent_trust_request *request, const struct pol
 }
 
 int agent_trust_find(const struct agent_trust_request *request, const struct policy *policy, const struct dirs *dirs,
-		  struct run_standing *ret_standing, char ret_note[AGENT_TRUST_NOTE_SIZE], struct err *err)
+		  struct run_agent *ret_standing, char ret_note[AGENT_TRUST_NOTE_SIZE], struct err *err)
 {
 	struct agent_trust_view view;
-	const struct run_standing *standing = &view.standing;
+	const struct run_agent *standing = &view.standing;
 	int r = find(request, policy, dirs, &view, err);
 	struct buf note;
 

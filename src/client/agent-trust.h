@@ -7,8 +7,8 @@
  */
 
 #include "base/err.h"
-#include "box/standing.h"
 #include "client/dirs.h"
+#include "detect/agent-trust.h"
 #include "policy/policy.h"
 
 enum { AGENT_TRUST_NOTE_SIZE = 512, AGENT_TRUST_WHY_SIZE = 320 };
@@ -22,7 +22,7 @@ struct agent_trust_request {
 
 /* What was looked at for an answer, for those who explain it. */
 struct agent_trust_view {
-	struct run_standing standing; /* level: of a run that begins now */
+	struct run_agent standing; /* level: of a run that begins now */
 	struct trust_state state;    /* of the record as that run would find it */
 	enum trust_level level;      /* that the record comes to under this policy */
 	enum trust_fault fault;
@@ -40,4 +40,4 @@ int agent_trust_look(const struct agent_trust_request *request, const struct pol
  * record is not usable; else "". Negative with *err: the confidence is none, or the policy has no levels.
  */
 int agent_trust_find(const struct agent_trust_request *request, const struct policy *policy, const struct dirs *dirs,
-		  struct run_standing *ret_standing, char ret_note[AGENT_TRUST_NOTE_SIZE], struct err *err) MUST_USE;
+		  struct run_agent *ret_standing, char ret_note[AGENT_TRUST_NOTE_SIZE], struct err *err) MUST_USE;

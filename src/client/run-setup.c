@@ -201,7 +201,7 @@ struct run_inputs {
 	struct secrets secrets;
 	struct buf held;             /* what a token allows */
 	bool has_presented;          /* and it was asked already */
-	struct run_standing standing;
+	struct run_agent standing;
 	char agent[TRUST_AGENT_MAX + 1], lent_by[64];
 	bool has_standing;
 	const char *lowered;         /* the level that the policy was compiled for instead of its own; NULL: its own */
@@ -244,7 +244,7 @@ static int present_token(const struct run_setup *given, const struct dirs *dirs,
 
 /* ---- how far the agent is trusted ---- */
 
-static int refuse_fork(const struct run_standing *standing, struct err *err)
+static int refuse_fork(const struct run_agent *standing, struct err *err)
 {
 	err_set(err, ERR_POLICY, EPERM, "trust", "the session that it goes on from ran at %s, and now %s is the most",
 		trust_level_names[standing->bounds.policy], trust_level_names[standing->level]);
@@ -255,7 +255,7 @@ static int refuse_fork(const struct run_standing *standing, struct err *err)
 /* What outlives the policy that is compiled again. */
 static int keep_names(struct run_inputs *inputs)
 {
-	struct run_standing *standing = &inputs->standing;
+	struct run_agent *standing = &inputs->standing;
 	int r = 0;
 
 	if (standing->agent)
@@ -608,7 +608,7 @@ int run_setup_start(const struct run_setup *given, char **command, uint64_t star
 		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
 	r = find_and_collect(given, &inputs, &request, kept, err);
 	if (r < 0 && inputs.lowered)
-		standing_blame(&inputs.standing, err);
+		agent_trust_blame(&inputs.standing, err);
 	if (r == 0)
 		r = launch(&request, &inputs.compiled);
 	else

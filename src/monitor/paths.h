@@ -3,7 +3,7 @@
 
 /*
  * What a path is by its name: a place of credentials, or a file that something runs without anybody starting it. For
- * counting (box/monitor.h), not for refusing: what may not be read or written the policy says. Pure.
+ * counting (detect/anomaly.h), not for refusing: what may not be read or written the policy says. Pure.
  */
 
 #include <stdbool.h>

@@ -332,7 +332,7 @@ enum monitor_reaction {
 enum { MONITOR_SESSIONS_MIN = 10, MONITOR_SESSIONS_MAX = 10000, MONITOR_SESSIONS = 100,
        MONITOR_LEARN_MIN = 5, MONITOR_LEARN_MAX = 64, MONITOR_LEARN = 10 };
 
-/* What is usual for this agent in this project is learnt, and what is not is told (box/monitor.h). */
+/* What is usual for this agent in this project is learnt, and what is not is told (detect/anomaly.h). */
 struct monitor_settings {
 	bool baseline;               /* learn, and compare */
 	uint32_t sessions;           /* the budget: of so many clean sessions one may give a false alarm */

@@ -33,7 +33,7 @@ enum {
 	REQUEST_LOWERED = 1 << 9,    /* the policy was compiled for a lower level than its own */
 };
 
-struct run_standing;
+struct run_agent;
 
 enum { REQUEST_TASK_MAX = 4096 };
 
@@ -109,7 +109,7 @@ struct run_request {
 	const struct run_narrowing *narrowing; /* NULL: nobody was asked */
 	int judge_secret_fd;         /* what verify.external.url wants: a socket with a value; FD_NONE */
 	int notify_key_fd;           /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
-	const struct run_standing *standing; /* of an agent (box/standing.h); NULL: none */
+	const struct run_agent *standing; /* of an agent (detect/agent-trust.h); NULL: none */
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
 };
 

@@ -11,7 +11,7 @@
 #include "os/fd.h"
 #include "os/pty.h"
 
-struct monitor {
+struct anomaly {
 	uint32_t id;
 	int terminal, events;
 	pid_t command;           /* also the number of its process group */
@@ -23,14 +23,14 @@ static uint64_t to_us(struct timeval time)
 }
 
 /* init gone means that the namespace goes, and we with it: nobody is left to tell. */
-static void report(const struct monitor *monitor, const struct monitor_event *event)
+static void report(const struct anomaly *monitor, const struct monitor_event *event)
 {
 	if (fd_write_full(monitor->events, event, sizeof *event) < 0)
 		_exit(1);
 }
 
 /* Stops are reported as they come; the end of the command is the end of the monitor. */
-static void collect(const struct monitor *monitor)
+static void collect(const struct anomaly *monitor)
 {
 	struct monitor_event event = { .id = monitor->id };
 	struct rusage usage;
@@ -54,7 +54,7 @@ static void collect(const struct monitor *monitor)
 }
 
 /* The command's group, and whichever group of the session has the terminal (a shell's job). */
-static void forward(const struct monitor *monitor, int signal_number)
+static void forward(const struct anomaly *monitor, int signal_number)
 {
 	pid_t foreground;
 
@@ -68,7 +68,7 @@ static void forward(const struct monitor *monitor, int signal_number)
 		kill(-foreground, signal_number);
 }
 
-static void watch_command(const struct monitor *monitor, const sigset_t *signals)
+static void watch_command(const struct anomaly *monitor, const sigset_t *signals)
 {
 	siginfo_t info;
 
@@ -93,7 +93,7 @@ static void watch_command(const struct monitor *monitor, const sigset_t *signals
  * Closes what fork copied of init: a master held here would keep its terminal from hanging up, and the wire is
  * init's alone. Only terminal, pipe and the command's own streams stay.
  */
-static void drop_other_fds(const struct monitor *monitor, const struct spawn_plan *plan)
+static void drop_other_fds(const struct anomaly *monitor, const struct spawn_plan *plan)
 {
 	const int kept[] = { monitor->terminal, monitor->events, plan->fds[0], plan->fds[1], plan->fds[2] };
 	int from = INIT_WIRE_FD;
@@ -112,7 +112,7 @@ static void drop_other_fds(const struct monitor *monitor, const struct spawn_pla
 	}
 }
 
-static int take_terminal(struct spawn_plan *plan, const struct monitor *monitor)
+static int take_terminal(struct spawn_plan *plan, const struct anomaly *monitor)
 {
 	drop_other_fds(monitor, plan);
 	if (setsid() < 0)
@@ -124,7 +124,7 @@ static int take_terminal(struct spawn_plan *plan, const struct monitor *monitor)
 	return pty_take_control(monitor->terminal);
 }
 
-static _Noreturn void monitor_main(struct spawn_plan *plan, struct monitor *monitor, struct buf *scratch)
+static _Noreturn void monitor_main(struct spawn_plan *plan, struct anomaly *monitor, struct buf *scratch)
 {
 	struct monitor_event event = { .id = monitor->id, .kind = MONITOR_FAILED, .failure = INIT_FAILED_SETUP };
 	sigset_t signals;
@@ -160,7 +160,7 @@ static _Noreturn void monitor_main(struct spawn_plan *plan, struct monitor *moni
 
 pid_t monitor_start(struct spawn_plan *plan, int terminal_fd, int event_fd, struct buf *scratch)
 {
-	struct monitor monitor = { .id = plan->spawn->id, .terminal = terminal_fd, .events = event_fd };
+	struct anomaly monitor = { .id = plan->spawn->id, .terminal = terminal_fd, .events = event_fd };
 	pid_t pid = fork();
 
 	if (pid < 0)

@@ -126,7 +126,7 @@ static void put_nobody(const struct explained *explained, struct buf *out)
 static void put_agent(const struct explained *explained, struct buf *out)
 {
 	const struct agent_trust_view *view = explained->view;
-	const struct run_standing *standing = &view->standing;
+	const struct run_agent *standing = &view->standing;
 
 	buf_printf(out, "agent %s would run at %s", standing->agent, trust_level_names[standing->level]);
 	if (standing->level < explained->policy->level)

@@ -2,9 +2,13 @@
 #pragma once
 
 /*
- * Alerts of one sandbox: each is a record with its evidence, a line for the person, and what the policy has the box do
- * about it. Nothing inside hears of one. What raises them is box/canaries.h, box/monitor.h and box/gate-log.h. Run by
- * atoll-box.
+ * Alerts of one sandbox: each is a record with its evidence, a line for the person, and what the policy has
+ * the box do about it. Nothing inside hears of one. What raises them is detect/canaries.h, detect/anomaly.h
+ * and the gates' events. Run by atoll-box.
+ *
+ * The folder detect/ listens to what the gates publish (supervise/hub.h) and judges nothing: canaries and
+ * anomalies raise alerts, alerts and refusals strain the agent's record (agent-trust.h). What follows is done
+ * when the loop checks them, and to the network by callbacks (reactions.h).
  */
 
 #include <stdbool.h>
@@ -22,7 +26,7 @@ struct buf;
 struct json;
 struct reactions;
 struct run;
-struct standing;
+struct agent_trust;
 
 enum {
 	ALERTS_KEPT = 85,            /* in the log, the report and for people; more are counted */
@@ -84,7 +88,7 @@ struct alerts {
 	struct queue *queue;
 	struct notifier *notifier;
 	struct prompt *prompt;
-	struct standing *agent;      /* whose record gets them */
+	struct agent_trust *agent;      /* whose record gets them */
 	const struct reactions *reactions;
 	struct alert_kept *kept;     /* owned, ALERTS_KEPT of them; NULL: there was none */
 	size_t count;                /* kept */
@@ -98,15 +102,20 @@ struct alerts {
 /* Listens to what the gates see; the pointers to others of *alerts are set. Before the jail is made. */
 void alerts_prepare(struct alerts *alerts);
 
-/* Writes it down and says it; what is to be done about it is done by alert_check(). Negative: the log failed. */
-int alert_raise(struct alerts *alerts, const struct alert *alert) MUST_USE;
+/* Writes it down and says it; what is to be done about it is done by alerts_check(). Negative: the log failed. */
+int alerts_raise(struct alerts *alerts, const struct alert *alert) MUST_USE;
 
 /* In the loop, never within a judgement: freezing waits for those that wait for us. Negative: the log failed. */
-int alert_check(struct alerts *alerts) MUST_USE;
+int alerts_check(struct alerts *alerts) MUST_USE;
 
 /* Whether nothing of the run may be applied unasked. */
 bool alerts_hold_apply(const struct alerts *alerts);
 
+/* The report's "alerts" object. */
 void alerts_to_json(const struct alerts *alerts, struct json *json);
+
+/* The lines of the summary: which there were, and what was done. */
 void alerts_put_summary(const struct alerts *alerts, struct buf *out);
+
+/* Frees what is kept for the report. */
 void alerts_done(struct alerts *alerts);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/noise.h"
+#include "detect/noise.h"
 
 #include <errno.h>
 

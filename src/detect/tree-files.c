@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/tree-files.h"
+#include "detect/tree-files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "box/reactions.h"
-#include "box/standing.h"
+#include "detect/agent-trust.h"
+#include "detect/reactions.h"
 #include "os/fd.h"
 #include "policy/snapshot/snapshot.h"
 #include "supervise/run.h"
@@ -69,15 +69,15 @@ static int store(const struct policy *policy, const struct snapshot *snapshot)
 	return r < 0 ? r : fd_memfd_sealed("policy", out.bytes, out.size);
 }
 
-int standing_narrow(struct standing *standing, enum trust_level level, bool asks)
+int agent_trust_narrow(struct agent_trust *agent, enum trust_level level, bool asks)
 {
 	const enum verdict most = asks ? VERDICT_ASK : VERDICT_DENY;
-	const struct policy *now = standing->run->network_policy;
+	const struct policy *now = agent->run->network_policy;
 	struct policy next = *now;
 	cleanup_free struct net_rule *rules = calloc(now->network_count + 1, sizeof *rules);
 	cleanup_free uint32_t *limited = calloc(now->network_count + 1, sizeof *limited);
 	struct narrowing narrowing = { .rules = rules, .limited = limited };
-	const struct reactions *reactions = standing->reactions;
+	const struct reactions *reactions = agent->reactions;
 	cleanup_fd int fd = FD_NONE;
 	int r;
 
@@ -99,18 +99,18 @@ int standing_narrow(struct standing *standing, enum trust_level level, bool asks
 	next.network_exact_count = narrowing.exact_count;
 	next.network_limited = limited;
 	next.network_limited_count = narrowing.limited_count;
-	fd = store(&next, standing->run->policy->snapshot);
+	fd = store(&next, agent->run->policy->snapshot);
 	return fd < 0 ? fd : reactions->change_network(reactions->context, fd);
 }
 
-int standing_widen(struct standing *standing)
+int agent_trust_widen(struct agent_trust *agent)
 {
-	const struct reactions *reactions = standing->reactions;
+	const struct reactions *reactions = agent->reactions;
 	int r = reactions->can_change_network(reactions->context);
 	cleanup_fd int fd = FD_NONE;
 
 	if (r)
 		return r;
-	fd = fd_memfd_sealed("policy", standing->run->policy->bytes, standing->run->policy->size);
+	fd = fd_memfd_sealed("policy", agent->run->policy->bytes, agent->run->policy->size);
 	return fd < 0 ? fd : reactions->change_network(reactions->context, fd);
 }

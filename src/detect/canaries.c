@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/canaries.h"
+#include "detect/canaries.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -12,8 +12,8 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "box/alert.h"
 #include "build/mount-plan-parts.h"
+#include "detect/alerts.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
@@ -217,7 +217,7 @@ static int tell_touched(struct canaries *canaries, struct planted *planted, cons
 	alert.canary = planted->path;
 	alert.where = alert.is_linked ? "the file was given another name" : "the file was opened";
 	planted->is_touched = true;
-	return alert_raise(canaries->alerts, &alert);
+	return alerts_raise(canaries->alerts, &alert);
 }
 
 static int tell_opened(struct canaries *canaries, struct planted *planted, pid_t pid, const char *program)
@@ -386,7 +386,7 @@ static int see_argument(struct canaries *canaries, struct planted *planted, pid_
 		planted->named_by = str_dup(program);
 		planted->named_pid = pid;
 	}
-	return spelling ? alert_raise(canaries->alerts, &alert) : 0;
+	return spelling ? alerts_raise(canaries->alerts, &alert) : 0;
 }
 
 static int on_exec(struct canaries *canaries, const struct event_exec *event)
@@ -412,7 +412,7 @@ static int on_lookup(struct canaries *canaries, const struct event_lookup *event
 		};
 
 		if (spelling)
-			r = alert_raise(canaries->alerts, &alert);
+			r = alerts_raise(canaries->alerts, &alert);
 	}
 	return r;
 }

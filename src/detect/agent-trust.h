@@ -19,7 +19,7 @@ struct run;
 struct err;
 
 /* What `atoll run` found and compiled the policy for; in the request. All borrowed. */
-struct run_standing {
+struct run_agent {
 	const char *agent;           /* NULL: nobody's record counts, and only the confidence did something */
 	enum trust_level level;      /* that the policy was compiled for */
 	struct trust_bounds bounds;
@@ -30,20 +30,20 @@ struct run_standing {
  * A run that came to nothing with less than its policy has: adds to the hint of *err that this may be why, and the way
  * out. Nothing where there is no agent, or it has all of it.
  */
-void standing_blame(const struct run_standing *standing, struct err *err);
+void agent_trust_blame(const struct run_agent *agent, struct err *err);
 
 /* The same sentence for people, without an end; false: there is nothing to say. */
-bool standing_put_blame(const struct run_standing *standing, struct buf *out);
+bool agent_trust_put_blame(const struct run_agent *agent, struct buf *out);
 
-enum { STANDING_EVENTS_MAX = 64, STANDING_NEWS_MAX = STANDING_EVENTS_MAX + 1, STANDING_CAUSE_SIZE = 160 };
+enum { AGENT_TRUST_EVENTS_MAX = 64, AGENT_TRUST_NEWS_MAX = AGENT_TRUST_EVENTS_MAX + 1, AGENT_TRUST_CAUSE_SIZE = 160 };
 
 /* What was seen while somebody else held the record. */
-struct standing_news {
+struct agent_trust_news {
 	enum trust_event event;
 	char cause[TRUST_CAUSE_SIZE];
 };
 
-struct standing {
+struct agent_trust {
 	struct run *run;
 	const struct reactions *reactions;
 	const char *agent;           /* NULL: there is none, or the session has not begun */
@@ -53,10 +53,10 @@ struct standing {
 	bool must_react, is_narrowed, is_frozen; /* the policy's answer to a fall: due; done */
 	unsigned events;             /* bad ones that were kept; of more only the first lasting one is */
 	bool has_lasting;
-	struct standing_news *waiting; /* owned; STANDING_NEWS_MAX of them; NULL: none ever waited */
+	struct agent_trust_news *waiting; /* owned; AGENT_TRUST_NEWS_MAX of them; NULL: none ever waited */
 	size_t waiting_count;
 	uint64_t waiting_since_ns, retry_ns; /* CLOCK_MONOTONIC */
-	char cause[STANDING_CAUSE_SIZE]; /* of the last fall, escaped; "" */
+	char cause[AGENT_TRUST_CAUSE_SIZE]; /* of the last fall, escaped; "" */
 	enum trust_level fell_to;
 	struct cooldown burst;
 	int watch_fd;
@@ -72,29 +72,31 @@ struct standing {
  * ends the sandbox. What follows from it is done from the loop. Nothing happens in a session without an agent.
  * Negative: it could not be written, and the sandbox must end.
  */
-int trust_note(struct standing *standing, enum trust_event event, const char *cause) MUST_USE;
+int agent_trust_note(struct agent_trust *agent, enum trust_event event, const char *cause) MUST_USE;
 
 /* The level that holds now: the policy's where the session has no agent. For gates that ask more of some. */
-enum trust_level trust_level_now(const struct standing *standing);
+enum trust_level agent_trust_level(const struct agent_trust *agent);
 
 /* Whether everything stands still since the agent fell, until a person says more. */
-bool standing_holds_still(const struct standing *standing);
+bool agent_trust_holds_still(const struct agent_trust *agent);
 
 /* The session begins, and is in the record as one that has not ended. Negative with box->run.err. */
-int standing_begin(struct standing *standing) MUST_USE;
+int agent_trust_begin(struct agent_trust *agent) MUST_USE;
 
 /* It ends: clean, or not. Negative with box->run.err. */
-int standing_end(struct standing *standing, bool has_failed) MUST_USE;
-void standing_done(struct standing *standing);
+int agent_trust_end(struct agent_trust *agent, bool has_failed) MUST_USE;
+
+/* Stops listening, and frees what waited. */
+void agent_trust_done(struct agent_trust *agent);
 
 /* Writes what waits for the record, and does what a fall demands; from the loop, while nothing inside is served. */
-int standing_check(struct standing *standing) MUST_USE;
+int agent_trust_check(struct agent_trust *agent) MUST_USE;
 
-/* How long until standing_check() has something to do by itself, in ms; -1: nothing waits. */
-int standing_timeout_ms(const struct standing *standing, uint64_t now_ns);
+/* How long until agent_trust_check() has something to do by itself, in ms; -1: nothing waits. */
+int agent_trust_timeout_ms(const struct agent_trust *agent, uint64_t now_ns);
 
 /* standing-narrow.c: the network without what levels above this one give. 1: there is nothing to take away. */
-int standing_narrow(struct standing *standing, enum trust_level level, bool asks) MUST_USE;
+int agent_trust_narrow(struct agent_trust *agent, enum trust_level level, bool asks) MUST_USE;
 
 /* The network as the session began with it. */
-int standing_widen(struct standing *standing) MUST_USE;
+int agent_trust_widen(struct agent_trust *agent) MUST_USE;

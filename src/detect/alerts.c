@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/alert.h"
+#include "detect/alerts.h"
 
 #include <limits.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "audit/writer.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "box/reactions.h"
-#include "box/standing.h"
+#include "detect/agent-trust.h"
+#include "detect/reactions.h"
 #include "os/clock.h"
 #include "os/identity.h"
 #include "os/proc.h"
@@ -331,7 +331,7 @@ static enum monitor_reaction reaction_to(const struct alerts *alerts, const stru
 	return alert->kind == ALERT_UNUSUAL ? monitor->unusual : MONITOR_NOTE;
 }
 
-int alert_raise(struct alerts *alerts, const struct alert *alert)
+int alerts_raise(struct alerts *alerts, const struct alert *alert)
 {
 	enum monitor_reaction reaction = reaction_to(alerts, alert);
 	const char *text = keep(alerts, alert);
@@ -356,7 +356,7 @@ int alert_raise(struct alerts *alerts, const struct alert *alert)
 	r = notifier_alert(alerts->notifier, alert_kind_names[alert->kind], text);
 	if (r < 0 || alert->kind == ALERT_DAMAGED)
 		return r;
-	return trust_note(alerts->agent, alert->canary ? TRUST_CANARY : TRUST_ALERT, text);
+	return agent_trust_note(alerts->agent, alert->canary ? TRUST_CANARY : TRUST_ALERT, text);
 }
 
 /* ---- what the gates saw ---- */
@@ -384,7 +384,7 @@ static int on_leak(struct alerts *alerts, const struct gate_request *request)
 	}
 	if (alert.pid && proc_program(alert.pid, program, sizeof program) == 0)
 		alert.program = program;
-	return alert_raise(alerts, &alert);
+	return alerts_raise(alerts, &alert);
 }
 
 static int note(void *context, enum event_type type, const void *detail)
@@ -393,7 +393,7 @@ static int note(void *context, enum event_type type, const void *detail)
 
 	if (type == EVENT_LEAK)
 		return on_leak(context, detail);
-	return alert_raise(context, &(struct alert){ .kind = ALERT_OTHERWISE, .where = trial->text,
+	return alerts_raise(context, &(struct alert){ .kind = ALERT_OTHERWISE, .where = trial->text,
 						     .program = trial->program });
 }
 
@@ -453,7 +453,7 @@ static int freeze_and_ask(struct alerts *alerts)
 	return ask(alerts);
 }
 
-int alert_check(struct alerts *alerts)
+int alerts_check(struct alerts *alerts)
 {
 	if (alerts->wanted == MONITOR_NOTE || alerts->run->is_dead || !alerts->run->watch)
 		return 0;

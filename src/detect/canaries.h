@@ -19,6 +19,7 @@
 
 struct alerts;
 struct buf;
+struct json;
 struct plan;
 struct run;
 struct watch_exec;
@@ -49,6 +50,8 @@ struct canaries {
 
 /* Nothing is wanted; before anything else. */
 void canaries_init(struct canaries *canaries, struct run *run, struct alerts *alerts);
+
+/* Frees them; the files go with the trees that they are in. */
 void canaries_done(struct canaries *canaries);
 
 /* Makes what the policy names. Before the gate is started, which must know the tokens. */
@@ -67,7 +70,6 @@ int canaries_watch(struct canaries *canaries) MUST_USE;
 bool canaries_have(const struct canaries *canaries, const char *path);
 
 /* "canaries": what was planted, for session.start and the report. */
-struct json;
 void canaries_to_json(const struct canaries *canaries, struct json *json);
 
 /* A line for each that is not planted although nothing real is in its place. */

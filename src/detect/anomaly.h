@@ -3,7 +3,7 @@
 
 /*
  * Counts what a session does, compares it with what was usual for this agent in this project (monitor/baseline.h),
- * tells what is not (box/alert.h) the moment that it is not, and learns from the session when it has ended. Who the
+ * tells what is not (detect/alerts.h) the moment that it is not, and learns from the session when it has ended. Who the
  * agent is: the name that the policy gives it (trust.agent), or the policy's own, and the program that was started.
  * Costs nothing where the policy has no baseline. Run by atoll-box.
  */
@@ -17,41 +17,42 @@
 #include "supervise/hub.h"
 
 struct json;
-struct monitor_state;
+struct anomaly_state;
 struct alerts;
 struct canaries;
 struct run;
 struct staged_count;
 struct staging;
 
-struct monitor {
+struct anomaly {
 	struct run *run;
 	struct alerts *alerts;
 	const struct canaries *canaries;
 	struct staging *staging;
 	struct staged_count *staged_count;
-	struct monitor_state *state; /* owned; NULL: nothing is compared, or nothing happened yet */
+	struct anomaly_state *state; /* owned; NULL: nothing is compared, or nothing happened yet */
 	struct subscriber subscriber;
 };
 
 /* Listens to what the gates see, where the policy has a baseline; the five pointers are set. Before the jail is
  * made. */
-void monitor_prepare(struct monitor *monitor);
+void anomaly_prepare(struct anomaly *anomaly);
 
 /* In the loop: what others count (output, refusals). */
-int monitor_check(struct monitor *monitor) MUST_USE;
+int anomaly_check(struct anomaly *anomaly) MUST_USE;
 
 /* How long nothing has to be looked at; -1: for ever. */
-int monitor_timeout_ms(const struct monitor *monitor, uint64_t now_ns);
+int anomaly_timeout_ms(const struct anomaly *anomaly, uint64_t now_ns);
 
 /* When nothing runs any more and what was staged has been counted, before any of it goes. */
-int monitor_look_at_staged(struct monitor *monitor) MUST_USE;
+int anomaly_look_at_staged(struct anomaly *anomaly) MUST_USE;
 
 /* Learns from the session: what it was, but no more of what was told than a few times the limit; nothing at all from a
  * session that touched a canary, was ended by a limit, has_failed, or never started its command. */
-int monitor_learn(struct monitor *monitor, bool has_failed) MUST_USE;
+int anomaly_learn(struct anomaly *anomaly, bool has_failed) MUST_USE;
 
 /* The report's "monitor" object: what was counted, and against what. */
-void monitor_to_json(const struct monitor *monitor, struct json *json);
+void anomaly_to_json(const struct anomaly *anomaly, struct json *json);
 
-void monitor_free(struct monitor *monitor);
+/* Frees all; what was learned is written by anomaly_learn(). */
+void anomaly_done(struct anomaly *anomaly);
