@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "policy/trust-files.h"
+#include "policy/certificate-files.h"
 #include "session/run-request.h"
 #include "supervise/loop.h"
 #include "supervise/peer.h"
@@ -243,7 +243,7 @@ static int link_speaks(void *context, uint32_t events)
 static int send_start(struct link *link)
 {
 	struct notifier *notifier = link->notifier;
-	const char *bundle = link->kind == NOTIFY_WEBHOOK ? trust_bundle_path(notifier->run->request->env) : NULL;
+	const char *bundle = link->kind == NOTIFY_WEBHOOK ? certificate_bundle_path(notifier->run->request->env) : NULL;
 	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
 	struct notify_start start = { .kind = link->kind,
 				      .session = notifier->run->request->session,

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "policy/trust-files.h"
+#include "policy/certificate-files.h"
 #include "supervise/peer.h"
 #include "wire/judge.h"
 
@@ -26,7 +26,7 @@ static void pick_environment(char *const *env, char *out[], size_t size)
 static int send_start(const struct external_verifier *verifier, const struct reviewer_origin *origin, int judge_fd,
 		      struct buf *scratch)
 {
-	const char *bundle = verifier->url ? trust_bundle_path(origin->env) : NULL;
+	const char *bundle = verifier->url ? certificate_bundle_path(origin->env) : NULL;
 	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
 	char *environment[16];
 	struct judge_start start = {

@@ -20,12 +20,12 @@ enum { PATIENCE_MS = 30000 };
 
 /* ---- what the host trusts ---- */
 
-static bool is_wanted(enum trust_file file)
+static bool is_wanted(enum certificate_file file)
 {
-	if (file != TRUST_JAVA)
+	if (file != CERTIFICATE_JAVA)
 		return true;
-	for (size_t i = 0; i < trust_place_count; i++)
-		if (trust_places[i].file == file && access(trust_places[i].path, F_OK) == 0)
+	for (size_t i = 0; i < certificate_place_count; i++)
+		if (certificate_places[i].file == file && access(certificate_places[i].path, F_OK) == 0)
 			return true;
 	return false;
 }
@@ -112,7 +112,7 @@ static int map_file(struct trust_content *content)
 
 	if (r < 0 || fstat(content->fd, &st) < 0)
 		return r < 0 ? r : -errno;
-	if (st.st_size <= 0 || st.st_size > 2 * TRUST_FILE_MAX)
+	if (st.st_size <= 0 || st.st_size > 2 * CERTIFICATE_FILE_MAX)
 		return -EFBIG;
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, content->fd, 0);
 	if (bytes == MAP_FAILED)
@@ -124,15 +124,15 @@ static int map_file(struct trust_content *content)
 
 static int ask_for_files(struct trust *trust, const struct trust_input *input, int bundle_fd)
 {
-	int fds[1 + TRUST_FILE_COUNT] = { bundle_fd };
+	int fds[1 + CERTIFICATE_FILE_COUNT] = { bundle_fd };
 	size_t count = 1;
 	uint32_t wanted = 0;
 	int r;
 
-	for (int file = 0; file < TRUST_FILE_COUNT; file++) {
-		if (!is_wanted((enum trust_file)file))
+	for (int file = 0; file < CERTIFICATE_FILE_COUNT; file++) {
+		if (!is_wanted((enum certificate_file)file))
 			continue;
-		r = fd_memfd_new(path_basename(trust_file_paths[file]));
+		r = fd_memfd_new(path_basename(certificate_file_paths[file]));
 		if (r < 0)
 			return r;
 		fds[count++] = trust->files[file].fd = r;
@@ -148,20 +148,20 @@ static int fail(const struct trust_input *input, int r, struct err *err)
 	err_set(err, ERR_STATE, -r, "network gate", "the network gate cannot make its certificate: %s",
 		err_errno_name(-r));
 	err_hint(err, "%s must hold PEM certificates; SSL_CERT_FILE names another bundle",
-		 trust_bundle_path(input->env));
+		 certificate_bundle_path(input->env));
 	return r;
 }
 
 void trust_init(struct trust *trust)
 {
 	*trust = (struct trust){ 0 };
-	for (int file = 0; file < TRUST_FILE_COUNT; file++)
+	for (int file = 0; file < CERTIFICATE_FILE_COUNT; file++)
 		trust->files[file].fd = FD_NONE;
 }
 
 int trust_begin(struct trust *trust, const struct trust_input *input, struct err *err)
 {
-	const char *path = trust_bundle_path(input->env);
+	const char *path = certificate_bundle_path(input->env);
 	cleanup_fd int bundle_fd = path ? fd_open_at(AT_FDCWD, path, O_RDONLY, 0) : -ENOENT;
 	int r;
 
@@ -179,7 +179,7 @@ int trust_finish(struct trust *trust, const struct trust_input *input, struct er
 {
 	int r = converse(input, err);
 
-	for (int file = 0; file < TRUST_FILE_COUNT; file++) {
+	for (int file = 0; file < CERTIFICATE_FILE_COUNT; file++) {
 		struct trust_content *content = &trust->files[file];
 
 		if (r == 0 && content->fd >= 0)
@@ -191,7 +191,7 @@ int trust_finish(struct trust *trust, const struct trust_input *input, struct er
 
 void trust_done(struct trust *trust)
 {
-	for (int file = 0; file < TRUST_FILE_COUNT; file++) {
+	for (int file = 0; file < CERTIFICATE_FILE_COUNT; file++) {
 		if (trust->files[file].bytes)
 			munmap(trust->files[file].bytes, trust->files[file].size);
 		close_fd(&trust->files[file].fd);
@@ -209,7 +209,7 @@ static bool is_planned(const struct plan *plan, const char *target)
 	return false;
 }
 
-static int add_file(const struct trust *trust, struct plan *plan, enum trust_file file, const char *target)
+static int add_file(const struct trust *trust, struct plan *plan, enum certificate_file file, const char *target)
 {
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
 						   .target = target,
@@ -219,7 +219,7 @@ static int add_file(const struct trust *trust, struct plan *plan, enum trust_fil
 }
 
 /* Over the file of the system, under its real name, where the sandbox sees it. */
-static int add_place(const struct trust *trust, struct plan *plan, const struct trust_place *place)
+static int add_place(const struct trust *trust, struct plan *plan, const struct certificate_place *place)
 {
 	char real[PATH_MAX];
 	enum file_class class;
@@ -237,10 +237,10 @@ int trust_plan(const struct trust *trust, struct plan *plan)
 {
 	int r = 0;
 
-	for (int file = 0; r == 0 && file < TRUST_FILE_COUNT; file++)
+	for (int file = 0; r == 0 && file < CERTIFICATE_FILE_COUNT; file++)
 		if (trust->files[file].bytes)
-			r = add_file(trust, plan, (enum trust_file)file, trust_file_paths[file]);
-	for (size_t i = 0; r == 0 && i < trust_place_count; i++)
-		r = add_place(trust, plan, &trust_places[i]);
+			r = add_file(trust, plan, (enum certificate_file)file, certificate_file_paths[file]);
+	for (size_t i = 0; r == 0 && i < certificate_place_count; i++)
+		r = add_place(trust, plan, &certificate_places[i]);
 	return r;
 }

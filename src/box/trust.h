@@ -3,15 +3,15 @@
 
 /*
  * How what is inside comes to trust the authority of the network gate, where rules are about requests: the gate is
- * asked before the jail is made for the files that policy/trust-files.h names, writes them while the jail's namespaces
- * are made, and they are planned as mounts. The key stays in the gate. Run by atoll-box.
+ * asked before the jail is made for the files that policy/certificate-files.h names, writes them while the jail's
+ * namespaces are made, and they are planned as mounts. The key stays in the gate. Run by atoll-box.
  */
 
 #include <stddef.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "policy/trust-files.h"
+#include "policy/certificate-files.h"
 
 struct plan;
 
@@ -22,7 +22,7 @@ struct trust_content {
 };
 
 struct trust {
-	struct trust_content files[TRUST_FILE_COUNT];
+	struct trust_content files[CERTIFICATE_FILE_COUNT];
 };
 
 /* The conversation: a gate that has just been started, two buffers for frames, and the caller's environment. */

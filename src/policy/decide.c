@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "policy/certificate-files.h"
 #include "policy/decide-exec.h"
 #include "policy/decide-net.h"
 #include "policy/git-data.h"
 #include "policy/glob.h"
 #include "policy/order.h"
-#include "policy/trust-files.h"
 
 /*
  * The exact file rules are sorted, and each knows the nearest rule above it: the rule before the place
@@ -219,8 +219,8 @@ static struct decision decide_hidden(const struct policy *policy, const struct a
 	for (size_t i = 0; i < ARRAY_SIZE(jail_lists) && action->kind == ACTION_FILE_READ; i++)
 		if (str_equal(action->subject, jail_lists[i]))
 			return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own, empty", "");
-	for (size_t i = 0; i < TRUST_FILE_COUNT && action->kind == ACTION_FILE_READ; i++)
-		if (policy_intercepts_any(policy) && str_equal(action->subject, trust_file_paths[i]))
+	for (size_t i = 0; i < CERTIFICATE_FILE_COUNT && action->kind == ACTION_FILE_READ; i++)
+		if (policy_intercepts_any(policy) && str_equal(action->subject, certificate_file_paths[i]))
 			return builtin(VERDICT_ALLOW, "builtin.trust", "the certificate of the network gate", "");
 	return builtin(VERDICT_DENY, files_default, "no rule lists this path, so it does not exist inside",
 		       "list it under files.read or files.write of your policy");
@@ -263,8 +263,8 @@ static bool is_for_the_agent(const struct action *action)
 	for (size_t i = 0; i < ARRAY_SIZE(jail_paths); i++)
 		if (path_is_below(jail_paths[i].path, directory) && path_is_below(action->subject, jail_paths[i].path))
 			return true;
-	for (size_t i = 0; i < TRUST_FILE_COUNT; i++)
-		if (str_equal(action->subject, trust_file_paths[i]))
+	for (size_t i = 0; i < CERTIFICATE_FILE_COUNT; i++)
+		if (str_equal(action->subject, certificate_file_paths[i]))
 			return true;
 	return str_equal(action->subject, directory);
 }

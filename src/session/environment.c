@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "policy/trust-files.h"
+#include "policy/certificate-files.h"
 
 bool environment_passes(const struct policy *policy, const char *name, size_t name_size)
 {
@@ -93,9 +93,9 @@ static bool add_set(char **env, size_t *count, const struct environment_input *i
 
 	for (size_t i = 0; ok && i < policy->env_set_count; i++)
 		ok = add(env, count, str_printf("%s=%s", policy->env_set[i].name, policy->env_set[i].value));
-	for (size_t i = 0; ok && input->trusts_gate && i < trust_variable_count; i++)
-		ok = add(env, count, str_printf("%s=%s", trust_variables[i].name,
-						trust_file_paths[trust_variables[i].file]));
+	for (size_t i = 0; ok && input->trusts_gate && i < certificate_variable_count; i++)
+		ok = add(env, count, str_printf("%s=%s", certificate_variables[i].name,
+						certificate_file_paths[certificate_variables[i].file]));
 	return ok;
 }
 
@@ -103,7 +103,7 @@ char **environment_make(const struct environment_input *input)
 {
 	const struct policy *policy = input->policy;
 	const char *const *const whole[] = { input->forced, input->placeholders, input->added, input->kept };
-	size_t size = policy->env_set_count + trust_variable_count + strv_count(input->caller) +
+	size_t size = policy->env_set_count + certificate_variable_count + strv_count(input->caller) +
 		      strv_count(input->fallback) + 1, count = 0;
 	bool ok = true;
 	char **env;

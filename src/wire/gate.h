@@ -29,8 +29,8 @@ enum gate_message {
 	GATE_ROUTE,              /* struct gate_route: where a connection to the door was meant to go */
 	GATE_GO,                 /* u32 id, u32 1: it is written down, or 0: the box refuses */
 	GATE_STOP,               /* nobody is left inside: hand on what was said, tell what that was, and end */
-	/* Before START, where rules are about requests: u32 bits of enum trust_file; fds: the host's bundle, and one to
-	 * write to for each bit. */
+	/* Before START, where rules are about requests: u32 bits of enum certificate_file; fds: the host's bundle, and
+	 * one to write to for each bit. */
 	GATE_INTRODUCE,
 	GATE_POLICY,             /* fd: the snapshot of another policy, sealed; -> GATE_POLICY_SET */
 	GATE_PUBLISH,            /* u32 index, u32 port inside; fd: where the host listens for it */

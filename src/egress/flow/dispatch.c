@@ -10,8 +10,8 @@
 #include "egress/flow/sealed.h"
 #include "egress/flow/service.h"
 #include "os/clock.h"
+#include "policy/certificate-files.h"
 #include "policy/decide.h"
-#include "policy/trust-files.h"
 
 enum gate_state { GATE_NEW, GATE_SERVING };
 
@@ -43,13 +43,13 @@ static int on_introduce(void *context, struct frame *frame, int *fds, size_t fd_
 {
 	struct gate *gate = context;
 	uint32_t wanted = frame_get_u32(frame);
-	int files[TRUST_FILE_COUNT];
+	int files[CERTIFICATE_FILE_COUNT];
 	size_t taken = 1;
 	int r;
 
-	for (int file = 0; file < TRUST_FILE_COUNT; file++)
+	for (int file = 0; file < CERTIFICATE_FILE_COUNT; file++)
 		files[file] = wanted & 1u << file && taken < fd_count ? fds[taken++] : FD_NONE;
-	if (frame_finish(frame) < 0 || wanted >> TRUST_FILE_COUNT || taken != fd_count || !gate->authority.ca ||
+	if (frame_finish(frame) < 0 || wanted >> CERTIFICATE_FILE_COUNT || taken != fd_count || !gate->authority.ca ||
 	    gate->authority.bundle)
 		return -EBADMSG;
 	r = authority_introduce(&gate->authority, fds[0], files);

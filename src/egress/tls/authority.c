@@ -50,17 +50,17 @@ static int read_bundle(int fd, struct buf *out)
 	}
 }
 
-static int write_file(const struct authority *authority, enum trust_file file, const char *bundle, int fd)
+static int write_file(const struct authority *authority, enum certificate_file file, const char *bundle, int fd)
 {
 	cleanup_buf struct buf own, content;
 	int r;
 
-	buf_init(&own, TRUST_FILE_MAX);
-	buf_init(&content, TRUST_FILE_MAX);
+	buf_init(&own, CERTIFICATE_FILE_MAX);
+	buf_init(&content, CERTIFICATE_FILE_MAX);
 	ca_put_pem(authority->ca, &own);
 	r = buf_error(&own);
 	if (r == 0)
-		r = trust_format(file, buf_text(&own), bundle, now_s(), &content);
+		r = certificates_format(file, buf_text(&own), bundle, now_s(), &content);
 	return r < 0 ? r : fd_write_full(fd, content.bytes, content.size);
 }
 
@@ -69,13 +69,13 @@ int authority_introduce(struct authority *authority, int bundle_fd, const int *f
 	cleanup_buf struct buf bundle;
 	int r;
 
-	buf_init(&bundle, TRUST_FILE_MAX);
+	buf_init(&bundle, CERTIFICATE_FILE_MAX);
 	r = read_bundle(bundle_fd, &bundle);
 	if (r == 0 && !strstr(buf_text(&bundle), "-----BEGIN "))
 		r = -ENOENT;
-	for (int file = 0; r == 0 && file < TRUST_FILE_COUNT; file++)
+	for (int file = 0; r == 0 && file < CERTIFICATE_FILE_COUNT; file++)
 		if (files[file] >= 0)
-			r = write_file(authority, (enum trust_file)file, buf_text(&bundle), files[file]);
+			r = write_file(authority, (enum certificate_file)file, buf_text(&bundle), files[file]);
 	if (r < 0)
 		return r;
 	authority->bundle = str_dup(buf_text(&bundle));

@@ -27,7 +27,7 @@ void authority_done(struct authority *authority);
 
 /*
  * Takes the host's authorities from a bundle, and writes the files that make programs inside trust both into
- * files[TRUST_FILE_COUNT] (FD_NONE: not wanted); all fds are borrowed. -ENOENT: nothing in the bundle; -EFBIG,
+ * files[CERTIFICATE_FILE_COUNT] (FD_NONE: not wanted); all fds are borrowed. -ENOENT: nothing in the bundle; -EFBIG,
  * -EINVAL, -ENOMEM and what read(2) and write(2) say.
  */
 int authority_introduce(struct authority *authority, int bundle_fd, const int *files) MUST_USE;

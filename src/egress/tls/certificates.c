@@ -94,7 +94,7 @@ static int format_java(const char *authority, const char *system, uint64_t now_s
 	size_t count = 0;
 	int r;
 
-	buf_init(&entries, TRUST_FILE_MAX);
+	buf_init(&entries, CERTIFICATE_FILE_MAX);
 	r = put_entries(authority, now_s, &count, &entries);
 	if (r == 0 && count != 1)
 		r = -EINVAL;
@@ -111,15 +111,16 @@ static int format_java(const char *authority, const char *system, uint64_t now_s
 	return buf_error(out) < 0 ? buf_error(out) : put_digest(out);
 }
 
-int trust_format(enum trust_file file, const char *authority, const char *system, uint64_t now_s, struct buf *out)
+int certificates_format(enum certificate_file file, const char *authority, const char *system, uint64_t now_s,
+			struct buf *out)
 {
 	size_t size = strlen(system);
 
-	if (strlen(authority) + size > TRUST_FILE_MAX)
+	if (strlen(authority) + size > CERTIFICATE_FILE_MAX)
 		return -EFBIG;
-	if (file == TRUST_JAVA)
+	if (file == CERTIFICATE_JAVA)
 		return format_java(authority, system, now_s, out);
-	if (file == TRUST_BUNDLE) {
+	if (file == CERTIFICATE_BUNDLE) {
 		buf_put(out, system, size);
 		if (size && system[size - 1] != '\n')
 			buf_put_char(out, '\n');

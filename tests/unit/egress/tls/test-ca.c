@@ -297,21 +297,21 @@ static void test_bundles(void **state)
 	cleanup_free char *pem = pem_of(ca), *both = str_printf("# a comment\n%s", pem);
 	cleanup_buf struct buf out;
 
-	buf_init(&out, TRUST_FILE_MAX);
-	assert_int_equal(trust_format(TRUST_AUTHORITY, pem, "system", now_s, &out), 0);
+	buf_init(&out, CERTIFICATE_FILE_MAX);
+	assert_int_equal(certificates_format(CERTIFICATE_AUTHORITY, pem, "system", now_s, &out), 0);
 	assert_string_equal(buf_text(&out), pem);
 	buf_reset(&out);
-	assert_int_equal(trust_format(TRUST_BUNDLE, pem, "system", now_s, &out), 0);
+	assert_int_equal(certificates_format(CERTIFICATE_BUNDLE, pem, "system", now_s, &out), 0);
 	assert_true(str_has_prefix(buf_text(&out), "system\n-----BEGIN"));
 	buf_reset(&out);
-	assert_int_equal(trust_format(TRUST_JAVA, pem, both, now_s, &out), 0);
+	assert_int_equal(certificates_format(CERTIFICATE_JAVA, pem, both, now_s, &out), 0);
 	assert_memory_equal(out.bytes, "\xfe\xed\xfe\xed\0\0\0\2\0\0\0\2\0\0\0\2\0\rcertificate-1", 31);
 	buf_reset(&out);
-	assert_int_equal(trust_format(TRUST_JAVA, pem, "", now_s, &out), 0);
+	assert_int_equal(certificates_format(CERTIFICATE_JAVA, pem, "", now_s, &out), 0);
 	assert_memory_equal(out.bytes, "\xfe\xed\xfe\xed\0\0\0\2\0\0\0\1", 12);
 	buf_reset(&out);
-	assert_int_equal(trust_format(TRUST_JAVA, "", both, now_s, &out), -EINVAL);
-	assert_int_equal(trust_format(TRUST_JAVA, pem,
+	assert_int_equal(certificates_format(CERTIFICATE_JAVA, "", both, now_s, &out), -EINVAL);
+	assert_int_equal(certificates_format(CERTIFICATE_JAVA, pem,
 				      "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n", now_s,
 				      &out),
 			 -EINVAL);

@@ -21,18 +21,18 @@
 #include "egress/tls/certificates.h"
 #include "os/fd.h"
 
-static const char *const names[TRUST_FILE_COUNT] = { "authority.pem", "bundle.pem", "bundle.jks" };
+static const char *const names[CERTIFICATE_FILE_COUNT] = { "authority.pem", "bundle.pem", "bundle.jks" };
 
-static int write_file(const struct ca *ca, const char *directory, enum trust_file file, const char *system)
+static int write_file(const struct ca *ca, const char *directory, enum certificate_file file, const char *system)
 {
 	cleanup_buf struct buf pem, out;
 	char path[4096];
 	int r;
 
 	buf_init(&pem, 64 << 10);
-	buf_init(&out, TRUST_FILE_MAX);
+	buf_init(&out, CERTIFICATE_FILE_MAX);
 	ca_put_pem(ca, &pem);
-	r = trust_format(file, buf_text(&pem), system, (uint64_t)time(NULL), &out);
+	r = certificates_format(file, buf_text(&pem), system, (uint64_t)time(NULL), &out);
 	if (r == 0)
 		r = str_format(path, sizeof path, "%s/%s", directory, names[file]);
 	return r < 0 ? r : fd_replace_file_at(AT_FDCWD, path, out.bytes, out.size, 0644);
@@ -40,9 +40,9 @@ static int write_file(const struct ca *ca, const char *directory, enum trust_fil
 
 static const char *find_bundle(void)
 {
-	for (size_t i = 0; i < trust_place_count; i++)
-		if (trust_places[i].file == TRUST_BUNDLE && access(trust_places[i].path, R_OK) == 0)
-			return trust_places[i].path;
+	for (size_t i = 0; i < certificate_place_count; i++)
+		if (certificate_places[i].file == CERTIFICATE_BUNDLE && access(certificate_places[i].path, R_OK) == 0)
+			return certificate_places[i].path;
 	return NULL;
 }
 
@@ -51,19 +51,20 @@ static int write_files(const struct ca *ca, const char *directory)
 	cleanup_free char *system = NULL;
 	const char *path = find_bundle();
 	size_t size;
-	int r = path ? fd_read_file_at(AT_FDCWD, path, TRUST_FILE_MAX, &system, &size) : 0;
+	int r = path ? fd_read_file_at(AT_FDCWD, path, CERTIFICATE_FILE_MAX, &system, &size) : 0;
 
-	for (int file = 0; r == 0 && file < TRUST_FILE_COUNT; file++)
-		r = write_file(ca, directory, (enum trust_file)file, system ? system : "");
+	for (int file = 0; r == 0 && file < CERTIFICATE_FILE_COUNT; file++)
+		r = write_file(ca, directory, (enum certificate_file)file, system ? system : "");
 	return r;
 }
 
 static void say_tables(const char *directory)
 {
-	for (size_t i = 0; i < trust_variable_count; i++)
-		printf("variable %s %s/%s\n", trust_variables[i].name, directory, names[trust_variables[i].file]);
-	for (size_t i = 0; i < trust_place_count; i++)
-		printf("place %s %s/%s\n", trust_places[i].path, directory, names[trust_places[i].file]);
+	for (size_t i = 0; i < certificate_variable_count; i++)
+		printf("variable %s %s/%s\n", certificate_variables[i].name, directory,
+		       names[certificate_variables[i].file]);
+	for (size_t i = 0; i < certificate_place_count; i++)
+		printf("place %s %s/%s\n", certificate_places[i].path, directory, names[certificate_places[i].file]);
 }
 
 /* What a request gets: git wants the refs of a repository, everybody else a word. */
