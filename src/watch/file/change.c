@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,23 +45,27 @@ int file_prepare_unlink(struct file_job *job)
 
 /*
  * What is mounted in the sandbox is no mount point in our own mount namespace. There the kernel lets it be renamed,
- * with what is mounted on it, and removed, by which that is unmounted; inside it would answer EBUSY.
+ * with what is mounted on it, and removed, by which that is unmounted; inside it would answer EBUSY. Where nothing can
+ * be written the kernel, which is asked then, says EROFS before it looks at mounts.
  */
-static bool is_mount_point(const struct file_place *place)
+static bool is_busy(const struct file_place *place)
 {
-	return mount_is_root(place->dir_fd, place->name);
+	struct statvfs fs;
+
+	return mount_is_root(place->dir_fd, place->name) &&
+	       !(fstatvfs(place->dir_fd, &fs) == 0 && fs.f_flag & ST_RDONLY);
 }
 
 static int remove_name(const struct file_place *place, int flags)
 {
-	return is_mount_point(place) ? EBUSY : outcome(unlinkat(place->dir_fd, place->name, flags));
+	return is_busy(place) ? EBUSY : outcome(unlinkat(place->dir_fd, place->name, flags));
 }
 
 int file_run_rename(struct file_job *job)
 {
 	const struct file_place *from = &job->places[0], *to = &job->places[1];
 
-	if (is_mount_point(from) || is_mount_point(to))
+	if (is_busy(from) || is_busy(to))
 		return EBUSY;
 	return outcome((int)syscall(SYS_renameat2, from->dir_fd, from->name, to->dir_fd, to->name, job->flags));
 }
