@@ -17,7 +17,7 @@
 /*
  * What an overlay that a user mounts does otherwise than other file systems, and somebody notices.
  *
- * Directories that a lower layer has are not renamed (EXDEV): box/move.c does that. fuse-overlayfs does not rename them
+ * Directories that a lower layer has are not renamed (EXDEV): gate-file/directory-move.c does that. fuse-overlayfs does not rename them
  * either, and what it shows of a directory's attributes is not all of them: there mv(1) and its like copy as ever.
  *
  * A hard link to a file that a lower layer had when it was looked at last has another inode number than the file, as

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/file-gate.h"
+#include "gate-file/gate.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

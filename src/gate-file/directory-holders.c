@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/move-holders.h"
+#include "gate-file/directory-holders.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/move.h"
+#include "gate-file/directory-move.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/file-gate.h"
-#include "box/move-holders.h"
 #include "build/disk-full.h"
 #include "build/enter-namespaces.h"
+#include "gate-file/directory-holders.h"
+#include "gate-file/gate.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/proc.h"
