@@ -4,7 +4,7 @@
 /*
  * Where something inside asks before it hits the wall: /run/atoll/ask.sock. The name is there from the start, the
  * socket behind it and atoll-desk, which reads it, from the first connection on. What they pass on is judged in
- * requests.c. Run by atoll-box.
+ * judge.c. Run by atoll-box.
  */
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/desk-token.h"
+#include "gate-request/token.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -8,7 +8,7 @@
 
 #include "approve/token-grants.h"
 #include "audit/writer.h"
-#include "box/desk-state.h"
+#include "gate-request/gate-state.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "supervise/peer.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Inside box/ only: the desk as desk.c, which runs it, and requests.c, which judges what it passes on, share it.
+ * Inside box/ only: the desk as gate.c, which runs it, and judge.c, which judges what it passes on, share it.
  * Made when something inside first connects; run by atoll-box.
  */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/desk.h"
+#include "gate-request/gate.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -10,9 +10,9 @@
 #include <sys/un.h>
 
 #include "base/str.h"
-#include "box/desk-state.h"
-#include "box/desk-token.h"
 #include "build/enter-namespaces.h"
+#include "gate-request/gate-state.h"
+#include "gate-request/token.h"
 #include "os/clock.h"
 #include "os/path.h"
 #include "policy/decide.h"
