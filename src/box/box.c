@@ -7,13 +7,13 @@
 
 #include "approve/token-grants.h"
 #include "base/str.h"
-#include "box/close-network.h"
 #include "box/control-link.h"
 #include "box/exec-gate.h"
 #include "box/exec-trial.h"
-#include "box/gate-link.h"
 #include "box/state.h"
 #include "box/verify-gate.h"
+#include "gate-net/link.h"
+#include "gate-net/lockdown.h"
 #include "os/fd.h"
 #include "session/run-request.h"
 

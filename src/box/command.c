@@ -6,8 +6,8 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/gate.h"
 #include "box/state.h"
+#include "gate-net/gate.h"
 #include "session/environment.h"
 #include "wire/control.h"
 

@@ -5,9 +5,9 @@
 
 #include "approve/queue.h"
 #include "base/num.h"
-#include "box/gate-link.h"
 #include "box/report.h"
 #include "box/state.h"
+#include "gate-net/link.h"
 #include "os/clock.h"
 #include "wire/field.h"
 

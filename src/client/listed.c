@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "box/publish.h"
+#include "gate-net/publish.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/publish.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/gate-link.h"
+#include "gate-net/link.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "box/change.h"
-#include "box/gate-log.h"
-#include "box/gate.h"
-#include "box/publish.h"
+#include "gate-net/gate.h"
+#include "gate-net/log.h"
+#include "gate-net/policy-change.h"
+#include "gate-net/publish.h"
 #include "os/fd.h"
 #include "supervise/run.h"
 #include "wire/gate.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/gate-asking.h"
+#include "gate-net/questions.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "box/gate.h"
-#include "box/gate-link.h"
-#include "box/gate-log.h"
+#include "gate-net/gate.h"
+#include "gate-net/link.h"
+#include "gate-net/log.h"
 #include "os/proc.h"
 #include "session/run-request.h"
 

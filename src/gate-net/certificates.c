@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/trust.h"
+#include "gate-net/certificates.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -10,11 +10,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "box/change.h"
-#include "box/gate-asking.h"
-#include "box/gate-names.h"
-#include "box/publish.h"
-#include "box/trust.h"
+#include "gate-net/certificates.h"
+#include "gate-net/names.h"
+#include "gate-net/policy-change.h"
+#include "gate-net/publish.h"
+#include "gate-net/questions.h"
 #include "os/pidref.h"
 #include "supervise/cooldown.h"
 #include "supervise/hub.h"
@@ -114,7 +114,7 @@ bool gate_is_behind(const struct net_gate *gate);
 int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
 /*
- * What is due at each turn of the loop: ends a gate that was lost, gives it another policy (change.h), and tells it
+ * What is due at each turn of the loop: ends a gate that was lost, gives it another policy (policy-change.h), and tells it
  * whether anybody is asked. Negative: the log failed.
  */
 int gate_check(struct net_gate *gate) MUST_USE;

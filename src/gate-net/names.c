@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/gate-names.h"
+#include "gate-net/names.h"
 
 #include <stdlib.h>
 

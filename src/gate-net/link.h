@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The socket between box and gate, and what the box says on it; what the gate says, gate-hear.c takes. Nothing here
+ * The socket between box and gate, and what the box says on it; what the gate says, dispatch.c takes. Nothing here
  * waits, fails or calls back: a gate that does not listen is marked as lost, and gate_check() ends it in the same turn
  * of the loop. Run by atoll-box.
  */
@@ -53,7 +53,7 @@ void gate_measure(struct net_gate *gate);
 /* Whether anybody is asked, where that is new to it. After gate_is_there(). */
 void gate_say_asking(struct net_gate *gate, bool is_on);
 
-/* Another policy (change.h), as bytes of a snapshot. */
+/* Another policy (policy-change.h), as bytes of a snapshot. */
 void gate_say_policy(struct net_gate *gate, const void *bytes, size_t size);
 
 /* Takes one frame: what frame_dispatch() returns (wire/frame.h). */

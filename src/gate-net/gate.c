@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/gate.h"
+#include "gate-net/gate.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -9,8 +9,8 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "box/gate-link.h"
-#include "box/gate-log.h"
+#include "gate-net/link.h"
+#include "gate-net/log.h"
 #include "jail/spec.h"
 #include "os/clock.h"
 #include "os/fd.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/close-network.h"
+#include "gate-net/lockdown.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/change.h"
-#include "box/gate.h"
+#include "gate-net/gate.h"
+#include "gate-net/policy-change.h"
 #include "os/fd.h"
 #include "policy/snapshot/snapshot.h"
 #include "supervise/run.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/publish.h"
+#include "gate-net/publish.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,8 +9,8 @@
 
 #include "audit/writer.h"
 #include "base/str.h"
-#include "box/gate-log.h"
-#include "box/gate.h"
+#include "gate-net/gate.h"
+#include "gate-net/log.h"
 #include "os/fd.h"
 #include "os/netns.h"
 #include "policy/publish.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "box/gate-names.h"
+#include "gate-net/names.h"
 
 static void what_was_learned_last_holds(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/change.h"
+#include "gate-net/policy-change.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "audit/writer.h"
 #include "base/str.h"
-#include "box/gate.h"
+#include "gate-net/gate.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/compare/network.h"

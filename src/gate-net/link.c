@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/gate-link.h"
+#include "gate-net/link.h"
 
 #include "base/err.h"
 #include "base/str.h"
-#include "box/gate.h"
+#include "gate-net/gate.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide.h"
