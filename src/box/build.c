@@ -8,11 +8,11 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/exec-gate.h"
 #include "box/report.h"
 #include "box/state.h"
-#include "box/verify-gate.h"
 #include "build/mount-plan.h"
+#include "gate-exec/gate.h"
+#include "gate-exec/verifier.h"
 #include "jail/filter.h"
 #include "jail/mediation.h"
 #include "os/fd.h"

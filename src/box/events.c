@@ -5,9 +5,9 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/exec-gate.h"
 #include "box/report.h"
 #include "box/state.h"
+#include "gate-exec/gate.h"
 #include "jail/filter.h"
 #include "session/narrowing.h"
 

@@ -6,9 +6,9 @@
 #include <sys/signalfd.h>
 
 #include "base/num.h"
-#include "box/exec-gate.h"
 #include "box/state.h"
 #include "build/disk-full.h"
+#include "gate-exec/gate.h"
 #include "os/fd.h"
 #include "os/memory.h"
 #include "os/vmfork.h"

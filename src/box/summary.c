@@ -6,7 +6,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state.h"
-#include "box/verify-gate.h"
+#include "gate-exec/verifier.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"

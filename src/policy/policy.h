@@ -309,7 +309,7 @@ enum verify_action {
 
 /*
  * By severity, as rules have it; what could not be judged, for whatever reason; and what findings lead to at most whose
- * deed the sandbox itself holds (box/verify-gate.c), which is DENY, no bound, where the policy does not say it.
+ * deed the sandbox itself holds (gate-exec/verifier.c), which is DENY, no bound, where the policy does not say it.
  */
 enum verify_row {
 	VERIFY_LOW, VERIFY_MEDIUM, VERIFY_HIGH, VERIFY_CRITICAL, VERIFY_UNKNOWN, VERIFY_CONTAINED, VERIFY_ROW_COUNT,

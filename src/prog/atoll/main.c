@@ -4,8 +4,8 @@
 #include <sys/resource.h>
 
 #include "base/str.h"
-#include "box/exec-trial.h"
 #include "build/guardian.h"
+#include "gate-exec/dry-run.h"
 #include "os/fd.h"
 #include "prog/atoll/run/dry-run.h"
 #include "prog/atoll/run/started.h"

@@ -142,7 +142,7 @@ static bool is_one_of(const struct vec *globs, const char *text, int flags)
 	return false;
 }
 
-/* As box/verify-gate.c has it. */
+/* As gate-exec/verifier.c has it. */
 static bool is_worth(const struct worth *worth, char *const *argv)
 {
 	if (is_one_of(&worth->programs, path_basename(argv[0]), 0))

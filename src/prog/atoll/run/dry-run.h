@@ -30,7 +30,7 @@ enum { DRY_RUN_NOT_DONE = 1 };
 
 int dry_run(const struct dry_run_options *given, struct err *err) MUST_USE;
 
-/* The whole work of EXEC_TRIAL_NAME (box/exec-trial.h): its exit status. */
+/* The whole work of EXEC_TRIAL_NAME (gate-exec/dry-run.h): its exit status. */
 int dry_run_held_main(void) MUST_USE;
 
 /* Does for real what the trial of this id or name showed; as dry_run(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-gate.h"
+#include "gate-exec/gate.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,17 +8,17 @@
 #include "approve/queue.h"
 #include "approve/reviewer.h"
 #include "base/str.h"
-#include "box/exec-case.h"
-#include "box/exec-file.h"
-#include "box/exec-judge.h"
-#include "box/exec-log.h"
-#include "box/exec-words.h"
+#include "gate-exec/arguments.h"
+#include "gate-exec/case.h"
+#include "gate-exec/decide.h"
+#include "gate-exec/file.h"
+#include "gate-exec/log.h"
 #include "policy/decide.h"
 #include "supervise/run.h"
 #include "watch/watch.h"
 
 /*
- * The second judgement of an exec (exec-gate.c says why there are two): the new program is there, held at the stop
+ * The second judgement of an exec (gate.c says why there are two): the new program is there, held at the stop
  * that ptrace makes, and not one instruction of it has run. What is not allowed is killed.
  */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-image.h"
+#include "gate-exec/image.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-file.h"
+#include "gate-exec/file.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -2,18 +2,18 @@
 #pragma once
 
 /*
- * What both judgements of an exec share (exec-gate.c, when it is asked for; exec-held.c, when the new program is
+ * What both judgements of an exec share (gate.c, when it is asked for; exec-stop.c, when the new program is
  * there): the state of the gate, and what the policy says of one program. Only for these two. Run by atoll-box.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "box/exec-case.h"
-#include "box/exec-file.h"
-#include "box/exec-gate.h"
-#include "box/exec-log.h"
-#include "box/exec-words.h"
+#include "gate-exec/arguments.h"
+#include "gate-exec/case.h"
+#include "gate-exec/file.h"
+#include "gate-exec/gate.h"
+#include "gate-exec/log.h"
 #include "policy/decide.h"
 #include "supervise/path-search.h"
 
@@ -25,7 +25,7 @@ struct exec_gate {
 	struct exec_gate_input in;
 	bool judges_programs;        /* or where they lie; else execs are counted and recorded, and nothing more */
 	bool judges_arguments;
-	bool verifies;               /* what commands would do is looked at (box/verify-gate.h) */
+	bool verifies;               /* what commands would do is looked at (gate-exec/verifier.h) */
 	struct programs *programs;   /* owned; NULL: not judged */
 	uint64_t refreshed_ns;       /* CLOCK_MONOTONIC */
 	struct exec_cases cases;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/verify-gate.h"
+#include "gate-exec/verifier.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,9 +9,9 @@
 #include <sys/timerfd.h>
 
 #include "base/str.h"
-#include "box/exec-file.h"
-#include "box/verify-outcome.h"
-#include "box/verify-rules.h"
+#include "gate-exec/file.h"
+#include "gate-exec/verifier-result.h"
+#include "gate-exec/verifier-rules.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "supervise/loop.h"

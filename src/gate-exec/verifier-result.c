@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/verify-outcome.h"
+#include "gate-exec/verifier-result.h"
 
 #include <string.h>
 

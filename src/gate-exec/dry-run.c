@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-trial.h"
+#include "gate-exec/dry-run.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include "audit/writer.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "box/exec-file.h"
-#include "box/trial-budget.h"
 #include "build/staging.h"
+#include "gate-exec/dry-run-budget.h"
+#include "gate-exec/file.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"

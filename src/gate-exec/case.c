@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-case.h"
+#include "gate-exec/case.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-judge.h"
+#include "gate-exec/decide.h"
 
 #include <sys/statvfs.h>
 
 #include "approve/queue.h"
 #include "base/str.h"
-#include "box/exec-case.h"
-#include "box/exec-file.h"
-#include "box/exec-trial.h"
-#include "box/programs.h"
+#include "gate-exec/case.h"
+#include "gate-exec/dry-run.h"
+#include "gate-exec/file.h"
+#include "gate-exec/programs.h"
 #include "os/clock.h"
 #include "policy/decide-exec.h"
 #include "supervise/run.h"

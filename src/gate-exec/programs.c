@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/programs.h"
+#include "gate-exec/programs.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-words.h"
+#include "gate-exec/arguments.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/exec-file.h"
+#include "gate-exec/file.h"
 #include "os/fd.h"
 
 void exec_words_take(struct exec_words *words, const char *const *argv, bool is_cut)

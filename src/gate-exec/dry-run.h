@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "box/verify-gate.h"
+#include "gate-exec/verifier.h"
 
 /* What the program beside the box is called, by which its main() knows what it is to do. */
 #define EXEC_TRIAL_NAME "atoll-trial"

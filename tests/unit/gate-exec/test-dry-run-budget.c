@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "box/trial-budget.h"
+#include "gate-exec/dry-run-budget.h"
 
 #define EVERY_NS (TRIAL_EVERY_MS * 1000000ULL)
 

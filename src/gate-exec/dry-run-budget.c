@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/trial-budget.h"
+#include "gate-exec/dry-run-budget.h"
+
 
 bool trial_budget_take(struct trial_budget *budget, uint64_t now_ns)
 {

@@ -3,7 +3,7 @@
 
 /*
  * The files that an exec leads to: what a path or an open file of the caller is, what a script names in its first
- * line, and what a process executes. Nothing of it is believed longer than nobody can change it: see exec-gate.c. Run
+ * line, and what a process executes. Nothing of it is believed longer than nobody can change it: see gate.c. Run
  * by atoll-box.
  */
 

@@ -3,7 +3,7 @@
 
 /*
  * What an exec leads to, for its record: the real path, what interprets it, and which of them are no older than the
- * session. A relative path alone tells nobody which program it was. For the log only: what decides is exec-gate.c's,
+ * session. A relative path alone tells nobody which program it was. For the log only: what decides is gate.c's,
  * and the kernel reads the path again. Run by atoll-box.
  */
 
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "box/exec-file.h"
+#include "gate-exec/file.h"
 
 struct json;
 struct watch_exec;

@@ -14,8 +14,8 @@
 
 #include "approve/queue.h"
 #include "base/hash.h"
-#include "box/exec-file.h"
-#include "box/verify-gate.h"
+#include "gate-exec/file.h"
+#include "gate-exec/verifier.h"
 #include "policy/decide.h"
 
 /* One question: a program with its arguments. */
@@ -57,7 +57,7 @@ struct exec_case {
 	struct decision decision;    /* so far; borrowed from the policy, the case, or the outcome at EXEC_DECIDED */
 
 	struct exec_verified *verified; /* owned: what atoll-verify is asked about and says; NULL: it is not */
-	uint32_t trial;              /* what was tried before (exec-trial.h); 0: nothing */
+	uint32_t trial;              /* what was tried before (dry-run.h); 0: nothing */
 
 	char *path, **argv;          /* owned: what the external verifier is shown */
 	char opinion[320];           /* of it: why it is refused, or a person is asked */

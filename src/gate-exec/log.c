@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-log.h"
+#include "gate-exec/log.h"
 
 #include <string.h>
 
 #include "audit/writer.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "box/exec-case.h"
-#include "box/exec-image.h"
-#include "box/exec-judge.h"
+#include "gate-exec/case.h"
+#include "gate-exec/decide.h"
+#include "gate-exec/image.h"
 #include "session/store.h"
 #include "supervise/hub.h"
 #include "supervise/processes.h"

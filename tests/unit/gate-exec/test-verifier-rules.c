@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "box/verify-rules.h"
+#include "gate-exec/verifier-rules.h"
 
 static const char *const patterns[] = {
 	"python3*", "*", "**", "*a", "a*", "*xmrig*", "*/.cache/.*", "*/.cache/.*/**", "mkfs.*", "[Pp]ython",

@@ -3,10 +3,10 @@
 
 /*
  * What findings of atoll-verify lead to, by the policy and by what the sandbox's walls hold anyway, and their record in
- * the log. For verify-gate.c; starts nothing and waits for nobody. Run by atoll-box.
+ * the log. For verifier.c; starts nothing and waits for nobody. Run by atoll-box.
  */
 
-#include "box/verify-gate.h"
+#include "gate-exec/verifier.h"
 
 struct run;
 

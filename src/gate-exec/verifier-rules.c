@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/verify-rules.h"
+#include "gate-exec/verifier-rules.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "box/programs.h"
+#include "gate-exec/programs.h"
 #include "os/fd.h"
 
 enum { SIZE = 5000 };

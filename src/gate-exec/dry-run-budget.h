@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * How often programs of one sandbox may be tried (box/exec-trial.h). Each trial freezes everything inside for a moment,
+ * How often programs of one sandbox may be tried (gate-exec/dry-run.h). Each trial freezes everything inside for a moment,
  * forks the session and leaves a record with its log on the host, and what is tried says how often. Pure. Run by
  * atoll-box.
  */

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
-#include "box/exec-file.h"
+#include "gate-exec/file.h"
 #include "watch/watch.h"
 
 enum { EXEC_WORDS_MAX = WATCH_ARGV_MAX + 3 * EXEC_FILES_MAX };

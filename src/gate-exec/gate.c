@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/exec-gate.h"
+#include "gate-exec/gate.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 #include "approve/reviewer.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "box/exec-case.h"
-#include "box/exec-file.h"
-#include "box/exec-judge.h"
-#include "box/exec-log.h"
-#include "box/exec-trial.h"
-#include "box/exec-words.h"
-#include "box/programs.h"
-#include "box/verify-gate.h"
+#include "gate-exec/arguments.h"
+#include "gate-exec/case.h"
+#include "gate-exec/decide.h"
+#include "gate-exec/dry-run.h"
+#include "gate-exec/file.h"
+#include "gate-exec/log.h"
+#include "gate-exec/programs.h"
+#include "gate-exec/verifier.h"
 #include "os/fd.h"
 #include "os/proc.h"
 #include "policy/decide-exec.h"
@@ -28,7 +28,7 @@
  * An exec is judged twice. When it is asked for, by what its path leads to and by the arguments as they are in memory:
  * that can still be refused with an errno, and a person can be asked. Both can be another by the time that the kernel
  * reads them, so nothing rests on it: the exec is held (watch/exec-stop.h), and when the new program is there, what the
- * process executes, and the arguments it was given, are judged again (exec-held.c). What is not allowed is killed
+ * process executes, and the arguments it was given, are judged again (exec-stop.c). What is not allowed is killed
  * before its first instruction. A failing first judgement is an early answer; the second one is the wall.
  *
  * A script is a program too: it is judged with its interpreters when it is asked for. Afterwards the interpreter alone
