@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * How often programs of one sandbox may be tried (gate-exec/dry-run.h). Each trial freezes everything inside for a moment,
- * forks the session and leaves a record with its log on the host, and what is tried says how often. Pure. Run by
+ * How often programs of one sandbox may be tried (dry-run.h). Each trial freezes everything inside for a moment, forks
+ * the session and leaves a record with its log on the host, and what is tried says how often. Pure. Run by
  * atoll-box.
  */
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Who has a working directory or an open directory in a tree that gate-file/directory-move.c moves: those directories are removed, so
- * each of these processes opens the new one in its place, by calls that are made in it while it is stopped
+ * Who has a working directory or an open directory in a tree that directory-move.c moves: those directories are
+ * removed, so each of these processes opens the new one in its place, by calls that are made in it while it is stopped
  * (os/trace-call.h). Runs in the child of the box that moves.
  */
 

@@ -114,8 +114,8 @@ bool gate_is_behind(const struct net_gate *gate);
 int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
 /*
- * What is due at each turn of the loop: ends a gate that was lost, gives it another policy (policy-change.h), and tells it
- * whether anybody is asked. Negative: the log failed.
+ * What is due at each turn of the loop: ends a gate that was lost, gives it another policy (policy-change.h), and tells
+ * it whether anybody is asked. Negative: the log failed.
  */
 int gate_check(struct net_gate *gate) MUST_USE;
 

@@ -3,7 +3,7 @@
 
 /*
  * Closes the network of a sandbox that lives, by a policy of its own making that denies all that the one in force names
- * (gate-net/policy-change.h): open connections end, and a person can open it again with `atoll policy set`. Run by atoll-box.
+ * (policy-change.h): open connections end, and a person can open it again with `atoll policy set`. Run by atoll-box.
  */
 
 #include "base/cleanup.h"

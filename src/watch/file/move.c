@@ -17,8 +17,9 @@
 /*
  * What an overlay that a user mounts does otherwise than other file systems, and somebody notices.
  *
- * Directories that a lower layer has are not renamed (EXDEV): gate-file/directory-move.c does that. fuse-overlayfs does not rename them
- * either, and what it shows of a directory's attributes is not all of them: there mv(1) and its like copy as ever.
+ * Directories that a lower layer has are not renamed (EXDEV): gate-file/directory-move.c does that. fuse-overlayfs does
+ * not rename them either, and what it shows of a directory's attributes is not all of them: there mv(1) and its like
+ * copy as ever.
  *
  * A hard link to a file that a lower layer had when it was looked at last has another inode number than the file, as
  * the new name is looked up anew and its origin is found by nobody without rights on the host. Programs live with that,
