@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/options.h"
 #include "base/str.h"
 #include "confine/confine.h"
@@ -67,7 +68,7 @@ static int check_names(struct job *job, struct err *err)
 		}
 	}
 	if (job->given.fail_on) {
-		severity = severity_from_name(job->given.fail_on);
+		severity = names_find(severity_names, SEVERITY_COUNT, job->given.fail_on);
 		if (severity < 0) {
 			err_set(err, ERR_USAGE, EINVAL, "verify", "\"%s\" is no severity", job->given.fail_on);
 			err_hint(err, "low, medium, high or critical");

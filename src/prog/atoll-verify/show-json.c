@@ -8,9 +8,9 @@ static void put_finding(struct json *json, const struct finding *finding)
 {
 	json_object_begin(json, NULL);
 	json_string(json, "id", finding->id);
-	json_string(json, "class", class_name(finding->class));
-	json_string(json, "severity", severity_name(finding->severity));
-	json_string(json, "confidence", confidence_name(finding->confidence));
+	json_string(json, "class", class_names[finding->class]);
+	json_string(json, "severity", severity_names[finding->severity]);
+	json_string(json, "confidence", confidence_names[finding->confidence]);
 	json_u64(json, "line", finding->line);
 	json_u64(json, "column", finding->column);
 	json_u64(json, "end_line", finding->end_line);
@@ -97,9 +97,9 @@ static void put_result(struct json *json, const struct shown *shown, const struc
 	json_object_end(json);
 	json_array_end(json);
 	json_object_begin(json, "properties");
-	json_string(json, "severity", severity_name(finding->severity));
-	json_string(json, "confidence", confidence_name(finding->confidence));
-	json_string(json, "class", class_name(finding->class));
+	json_string(json, "severity", severity_names[finding->severity]);
+	json_string(json, "confidence", confidence_names[finding->confidence]);
+	json_string(json, "class", class_names[finding->class]);
 	json_object_end(json);
 	json_object_end(json);
 }

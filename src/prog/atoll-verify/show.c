@@ -98,10 +98,10 @@ void show_findings(const struct shown *shown, struct buf *out)
 		counts[finding->severity]++;
 		buf_put_escaped(out, shown->name, strlen(shown->name), 200);
 		buf_printf(out, ":%u:%u: ", finding->line, finding->column);
-		put_coloured(shown, out, colours[finding->severity], severity_name(finding->severity));
+		put_coloured(shown, out, colours[finding->severity], severity_names[finding->severity]);
 		buf_put_text(out, ": ");
 		put_coloured(shown, out, "1", finding->reason);
-		buf_printf(out, " [%s, %s]\n", finding->id, confidence_name(finding->confidence));
+		buf_printf(out, " [%s, %s]\n", finding->id, confidence_names[finding->confidence]);
 		put_source(shown, finding, out);
 		if (*finding->instead)
 			buf_printf(out, "       = instead: %s\n", finding->instead);
@@ -111,7 +111,7 @@ void show_findings(const struct shown *shown, struct buf *out)
 	for (int severity = SEVERITY_CRITICAL; severity >= SEVERITY_LOW; severity--) {
 		if (!counts[severity])
 			continue;
-		buf_printf(out, "%s%u %s", is_first ? "" : ", ", counts[severity], severity_name(severity));
+		buf_printf(out, "%s%u %s", is_first ? "" : ", ", counts[severity], severity_names[severity]);
 		is_first = false;
 	}
 	buf_put_text(out, is_first ? "nothing found\n" : "\n");

@@ -30,20 +30,28 @@ struct word effect_path(struct walk *walk, const struct word *word)
 	return word_end(&draft);
 }
 
-uint32_t effect_on(struct walk *walk, uint32_t index, enum operation_kind kind, const struct word *path,
-	uint32_t traits)
+uint32_t effect_add(struct walk *walk, uint32_t index, enum operation_kind kind, const struct word *word,
+		    uint32_t traits)
 {
 	struct operation *command = operations_get(walk->operations, index);
 	uint32_t context = command ? command->context & ~(uint32_t)CONTEXT_WRAPPER : walk->context;
-	struct word word = effect_path(walk, path);
-	uint32_t effect = operations_add(walk->operations, kind, path->span, context);
+	uint32_t effect = operations_add(walk->operations, kind, word->span, context);
 	struct operation *operation = operations_get(walk->operations, effect);
 
 	if (!operation)
 		return effect;
 	operation->parent = index;
 	operation->traits = traits;
-	operations_add_word(walk->operations, effect, &word);
+	operations_add_word(walk->operations, effect, word);
+	return effect;
+}
+
+uint32_t effect_on(struct walk *walk, uint32_t index, enum operation_kind kind, const struct word *path,
+		   uint32_t traits)
+{
+	struct word word = effect_path(walk, path);
+	uint32_t effect = effect_add(walk, index, kind, &word, traits);
+
 	if (kind == OP_READ)
 		operations_add_flow(walk->operations, effect, index);
 	else if (kind == OP_WRITE)

@@ -18,16 +18,10 @@
 
 static uint32_t add_network(struct walk *walk, uint32_t index, const struct word *target, uint32_t traits)
 {
-	struct operation *command = operations_get(walk->operations, index);
-	uint32_t context = command ? command->context & ~(uint32_t)CONTEXT_WRAPPER : 0;
-	uint32_t network = operations_add(walk->operations, OP_NETWORK, target->span, context);
-	struct operation *operation = operations_get(walk->operations, network);
+	uint32_t network = effect_add(walk, index, OP_NETWORK, target, traits);
 
-	if (!operation)
+	if (network == OPERATION_NONE)
 		return network;
-	operation->parent = index;
-	operation->traits = traits;
-	operations_add_word(walk->operations, network, target);
 	/* What came out of the file or the command that stands in the URL leaves with it. */
 	for (uint32_t i = 0; i < target->origins.count; i++) {
 		const struct operation *origin = operations_get(walk->operations, target->origins.at[i]);

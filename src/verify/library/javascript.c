@@ -122,11 +122,6 @@ static const struct value *text(struct script *script, uint32_t node)
 	return text_literal(script, node, at->start + 1, at->end - 1, false);
 }
 
-static const struct value *number(struct script *script, uint32_t node)
-{
-	return text_number(script, script_text(script, node));
-}
-
 /* #!/usr/bin/env zx */
 static bool is_zx(const struct script *script)
 {
@@ -230,7 +225,6 @@ static const struct script_language language = {
 	.library = &library_ops,
 	.handlers = expression_handlers,
 	.text = text,
-	.number = number,
 	.import = import,
 	.unbound = unbound,
 	.member = member,

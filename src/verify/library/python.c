@@ -124,11 +124,6 @@ static const struct value *text(struct script *script, uint32_t node)
 	return text_literal(script, node, start + quotes, end - quotes, is_raw);
 }
 
-static const struct value *number(struct script *script, uint32_t node)
-{
-	return text_number(script, script_text(script, node));
-}
-
 static const struct value *unbound(struct script *script, const char *name, uint32_t node)
 {
 	if (str_equal(name, "__file__"))
@@ -277,7 +272,6 @@ static const struct script_language language = {
 	.library = &library_ops,
 	.handlers = expression_handlers,
 	.text = text,
-	.number = number,
 	.import = import,
 	.unbound = unbound,
 	.member = member,

@@ -47,12 +47,7 @@ struct finding {
 	const char *reason, *instead;  /* one sentence each; instead may be "" */
 };
 
-/* Static: "destructive", "critical", "certain". */
-const char *class_name(enum finding_class class);
-const char *severity_name(enum severity severity);
-const char *confidence_name(enum confidence confidence);
-
-/* -1 for a text that is none. */
-int class_from_name(const char *text);
-int severity_from_name(const char *text);
-int confidence_from_name(const char *text);
+/* "destructive", "critical", "certain": what rules, reports and options call them. */
+extern const char *const class_names[CLASS_COUNT];
+extern const char *const severity_names[SEVERITY_COUNT];
+extern const char *const confidence_names[CONFIDENCE_COUNT];

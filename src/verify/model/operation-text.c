@@ -52,7 +52,7 @@ void operations_put(const struct operations *operations, struct buf *out)
 	for (uint32_t i = 0; i < operations_count(operations); i++) {
 		const struct operation *operation = operations_get(operations, i);
 
-		buf_printf(out, "%u %s", i, operation_kind_name(operation->kind));
+		buf_printf(out, "%u %s", i, operation_kind_names[operation->kind]);
 		for (size_t word = 0; word < operation_word_count(operation); word++)
 			put_word(out, operation_word(operation, word));
 		put_bits(out, '+', operation->traits, trait_names, ARRAY_SIZE(trait_names));
@@ -62,5 +62,5 @@ void operations_put(const struct operations *operations, struct buf *out)
 		buf_put_char(out, '\n');
 	}
 	for (size_t i = 0; i < operations->doubt_count && i < DOUBTS_MAX; i++)
-		buf_printf(out, "doubt %s\n", doubt_name(operations->doubts[i].doubt));
+		buf_printf(out, "doubt %s\n", doubt_names[operations->doubts[i].doubt]);
 }

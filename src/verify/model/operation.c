@@ -6,27 +6,17 @@
 #include "base/names.h"
 #include "base/str.h"
 
-static const char *const kind_names[OPERATION_KIND_COUNT] = {
+const char *const operation_kind_names[OPERATION_KIND_COUNT] = {
 	[OP_COMMAND] = "command", [OP_READ] = "read", [OP_WRITE] = "write", [OP_REMOVE] = "remove",
 	[OP_PERMISSION] = "permission", [OP_NETWORK] = "network", [OP_EVALUATE] = "evaluate",
 	[OP_ENVIRONMENT] = "environment", [OP_PROCESS] = "process", [OP_LOOP] = "loop", [OP_ALLOCATE] = "allocate",
 	[OP_FUNCTION] = "function", [OP_CALL] = "call",
 };
 
-static const char *const doubt_names[DOUBT_COUNT] = {
+const char *const doubt_names[DOUBT_COUNT] = {
 	[DOUBT_SYNTAX] = "syntax", [DOUBT_ENCODING] = "encoding", [DOUBT_DEPTH] = "depth", [DOUBT_SIZE] = "size",
 	[DOUBT_TIME] = "time", [DOUBT_MEMORY] = "memory", [DOUBT_LANGUAGE] = "language",
 };
-
-const char *operation_kind_name(enum operation_kind kind)
-{
-	return names_get(kind_names, OPERATION_KIND_COUNT, kind);
-}
-
-const char *doubt_name(enum doubt doubt)
-{
-	return names_get(doubt_names, DOUBT_COUNT, doubt);
-}
 
 void operations_init(struct operations *operations, struct arena *arena)
 {

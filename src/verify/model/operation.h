@@ -196,6 +196,6 @@ void operations_link_files(struct operations *operations);
 void origins_add(struct origins *origins, uint32_t index);
 void origins_join(struct origins *origins, const struct origins *other);
 
-/* Static; "command", "read", …. */
-const char *operation_kind_name(enum operation_kind kind);
-const char *doubt_name(enum doubt doubt);
+/* "command", "read", …; "syntax", "encoding", …. */
+extern const char *const operation_kind_names[OPERATION_KIND_COUNT];
+extern const char *const doubt_names[DOUBT_COUNT];

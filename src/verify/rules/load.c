@@ -40,15 +40,9 @@ static void read_patterns(struct loader *loader, const struct node *node, void *
 
 static void take_kind(struct loader *loader, const struct node *item, void *target)
 {
-	const char *names[OPERATION_KIND_COUNT];
-	int kind;
+	int kind = read_choice(loader, item, "kind of operation", operation_kind_names, OPERATION_KIND_COUNT);
 
-	for (int i = 0; i < OPERATION_KIND_COUNT; i++)
-		names[i] = operation_kind_name(i);
-	kind = names_find(names, OPERATION_KIND_COUNT, item->text);
-	if (kind < 0)
-		read_unknown(loader, item, "kind of operation", names, OPERATION_KIND_COUNT);
-	else
+	if (kind >= 0)
 		*(uint32_t *)target |= (uint32_t)1 << kind;
 }
 
@@ -152,46 +146,28 @@ static void read_sentence(struct loader *loader, const struct node *node, void *
 
 static void read_class(struct loader *loader, const struct node *node, void *target)
 {
-	const char *names[CLASS_COUNT];
+	int class = read_choice(loader, node, "class", class_names, CLASS_COUNT);
 
-	for (int i = 0; i < CLASS_COUNT; i++)
-		names[i] = class_name(i);
-	if (!read_want(loader, node, NODE_SCALAR, "a class"))
-		return;
-	if (class_from_name(node->text) < 0)
-		read_unknown(loader, node, "class", names, CLASS_COUNT);
-	else
-		*(enum finding_class *)target = (enum finding_class)class_from_name(node->text);
+	if (class >= 0)
+		*(enum finding_class *)target = (enum finding_class)class;
 }
 
 static void read_severity(struct loader *loader, const struct node *node, void *target)
 {
-	const char *names[SEVERITY_COUNT];
+	int severity = read_choice(loader, node, "severity", severity_names, SEVERITY_COUNT);
 	struct rule_draft *draft = target;
 
-	for (int i = 0; i < SEVERITY_COUNT; i++)
-		names[i] = severity_name(i);
-	if (!read_want(loader, node, NODE_SCALAR, "a severity"))
-		return;
 	draft->has_severity = true;
-	if (severity_from_name(node->text) < 0)
-		read_unknown(loader, node, "severity", names, SEVERITY_COUNT);
-	else
-		draft->rule.severity = (enum severity)severity_from_name(node->text);
+	if (severity >= 0)
+		draft->rule.severity = (enum severity)severity;
 }
 
 static void read_confidence(struct loader *loader, const struct node *node, void *target)
 {
-	const char *names[CONFIDENCE_COUNT];
+	int confidence = read_choice(loader, node, "confidence", confidence_names, CONFIDENCE_COUNT);
 
-	for (int i = 0; i < CONFIDENCE_COUNT; i++)
-		names[i] = confidence_name(i);
-	if (!read_want(loader, node, NODE_SCALAR, "a confidence"))
-		return;
-	if (confidence_from_name(node->text) < 0)
-		read_unknown(loader, node, "confidence", names, CONFIDENCE_COUNT);
-	else
-		*(enum confidence *)target = (enum confidence)confidence_from_name(node->text);
+	if (confidence >= 0)
+		*(enum confidence *)target = (enum confidence)confidence;
 }
 
 static void read_examples(struct loader *loader, const struct node *node, void *target)
@@ -272,8 +248,7 @@ static void read_rule(struct loader *loader, const struct node *node, void *targ
 	struct rule *rule;
 
 	(void)target;
-	if (loader->class)
-		draft.rule.class = (enum finding_class)class_from_name(loader->class);
+	draft.rule.class = loader->class;
 	read_map(loader, node, rule_keys, ARRAY_SIZE(rule_keys), &draft);
 	draft.rule.place = node->place;
 	if (node->kind != NODE_MAP)
@@ -334,12 +309,8 @@ static void read_version(struct loader *loader, const struct node *node, void *t
 
 static void read_file_class(struct loader *loader, const struct node *node, void *target)
 {
-	enum finding_class class = CLASS_COUNT;
-
 	(void)target;
-	read_class(loader, node, &class);
-	if (class != CLASS_COUNT)
-		loader->class = class_name(class);
+	read_class(loader, node, &loader->class);
 }
 
 static const struct key file_keys[] = {

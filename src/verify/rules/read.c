@@ -131,9 +131,13 @@ void read_map(struct loader *loader, const struct node *node, const struct key *
 int read_choice(struct loader *loader, const struct node *node, const char *what, const char *const *names,
 		size_t count)
 {
+	char described[80];
 	int at = node->kind == NODE_SCALAR ? names_find(names, count, node->text) : -1;
 
-	if (at < 0 && read_want(loader, node, NODE_SCALAR, what))
+	if (node->kind != NODE_SCALAR)
+		diag_add(loader->diags, node->place, "a%s %s is wanted here, not %s", *what == 'e' ? "n" : "", what,
+			 node_describe(node, described));
+	else if (at < 0)
 		read_unknown(loader, node, what, names, count);
 	return at;
 }

@@ -15,7 +15,7 @@ enum { READ_TEXT_MAX = 200 };
 struct loader {
 	struct rules *rules;
 	struct diags *diags;
-	const char *class;   /* of the file: what rules without one have */
+	enum finding_class class; /* of the file: what rules without one have */
 	unsigned depth;      /* of conditions in conditions */
 };
 

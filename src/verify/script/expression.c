@@ -61,7 +61,7 @@ static const struct value *expression_part(struct script *script, uint32_t node)
 
 static const struct value *expression_number(struct script *script, uint32_t node)
 {
-	return script->language->number(script, node);
+	return text_number(script, script_text(script, node));
 }
 
 static const struct value *expression_true(struct script *script, uint32_t node)

@@ -84,7 +84,6 @@ struct script_language {
 	const script_handler *handlers; /* by enum syntax_kind; NULL: script_other() */
 	/* The bytes of a string node without quotes, escapes resolved, holes and parts filled in. */
 	const struct value *(*text)(struct script *script, uint32_t node);
-	const struct value *(*number)(struct script *script, uint32_t node);
 	void (*import)(struct script *script, uint32_t node);
 	/* What a name that no variable has is worth. */
 	const struct value *(*unbound)(struct script *script, const char *name, uint32_t node);
