@@ -393,3 +393,108 @@ def test_the_example_prints_what_was_denied(host):
          "print('in')\nimport socket; socket.create_connection(('192.0.2.1', 80), 1)"], env=env)
     assert result.code == 1 and result.out == "in\n", result
     assert "denied net.connect 192.0.2.1:80 (builtin.private)" in result.err
+
+
+def test_a_hostile_host_is_left_as_it_was(host):
+    """What its 100 sandboxes see of it: nothing. What it sees of them: neither children nor signals."""
+    place = host.sandbox
+    hostile = host.build(ROOT / "tests" / "integration" / "library" / "hostile.c", "hostile",
+                         ["-pthread", "-Wno-unused-parameter", LIBRARY / "libatoll.a"])
+    marker = place.write(place.base / "marker", "inherited")
+    report = place.base / "host" / "report"
+    result = place.run_outside([str(hostile), str(report), str(place.programs.directory), str(place.state / "atoll"),
+                                str(place.runtime / "atoll"), str(place.base / "config" / "degraded.yaml"),
+                                str(place.project), str(marker), "100"], timeout=240, cwd=place.project)
+    lines = report.read_text().splitlines()
+    assert result.code == 0, (result, lines)
+    assert sorted(lines) == ["done 110 foreign 0", "foreign 0", "marked 0", "own 20 signals 1"]
+
+
+KILLS = """
+def boxes():
+    found = {}
+    for pid in os.listdir("/proc"):
+        try:
+            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\\0") if pid.isdigit() else []
+        except OSError:
+            continue
+        # Those that it makes are copies of it until they execute something: it is the first.
+        if words[:1] == [b"atoll-box"]:
+            found[words[1].decode()] = min(int(pid), found.get(words[1].decode(), 1 << 30))
+    return found
+"""
+
+
+def test_a_box_that_is_killed_at_any_moment_ends_once(host):
+    out = host.program("""
+        policy = context.policy(**MEDIUM)
+        ends = []
+        for step in range(24):
+            box = context.create(policy, project=project, argv=["sleep", "60"], env=["PATH=/usr/bin:/bin"])
+            time.sleep(step * 0.004)
+            pid = boxes().get(box.id)
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+            else:
+                assert False, "there is no box"
+            end = box.until(END)
+            ends.append(end.get("ended").decode())
+            assert box.wait(50) is None and names(box).count("END") == 1
+            box.free()
+        print(set(ends) <= {"lost", "failed"}, "lost" in ends)
+    """, prelude=PRELUDE + KILLS)
+    assert out == "True True\n"
+
+
+def test_a_caller_that_is_killed_at_any_moment_leaves_what_can_be_found(host):
+    """A sandbox that lives is in the list and can be stopped; one that came to nothing leaves nothing (see conftest)."""
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        for step in range(20):
+            child = os.fork()
+            if not child:
+                own = Context()
+                mine = own.policy(**MEDIUM)
+                box = own.create(mine, project=project)
+                box.begin("exec", Record(COMMAND, argv=["sleep", "60"], env=["PATH=/usr/bin:/bin"], keep=1))
+                time.sleep(60)
+                os._exit(1)
+            time.sleep(0.05 + step * 0.008)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        time.sleep(1)
+        running = context.list(running=1).rows()
+        assert len(running) > 0
+        for row in running:
+            box = context.find(row["id"])
+            box.request("stop", ctypes.c_uint32(0))
+            end = box.until(END)
+            assert end.get("ended") == b"stopped", end
+        assert context.list(running=1).rows() == [], context.list(running=1).rows()
+    """, prelude=PRELUDE + KILLS)
+
+
+def test_a_job_that_is_killed_is_an_error(host):
+    out = host.program("""
+        import threading
+        def kill():
+            for _ in range(4000):
+                for pid in os.listdir("/proc"):
+                    try:
+                        if pid.isdigit() and open(f"/proc/{pid}/cmdline", "rb").read() == b"atoll-job\\0":
+                            os.kill(int(pid), signal.SIGKILL)
+                            return
+                    except OSError:
+                        continue
+        killer = threading.Thread(target=kill)
+        killer.start()
+        codes = set()
+        while killer.is_alive() and not codes:
+            try:
+                context.policy(**MEDIUM)
+            except Error as error:
+                codes.add((error.code, error.what))
+        killer.join()
+        print(codes or {(-1, "atoll gave no answer: ECONNRESET")})
+    """)
+    assert out == "{(-1, 'atoll gave no answer: ECONNRESET')}\n"
