@@ -447,7 +447,7 @@ def test_a_box_that_is_killed_at_any_moment_ends_once(host):
 
 
 def test_a_caller_that_is_killed_at_any_moment_leaves_what_can_be_found(host):
-    """A sandbox that lives is in the list and can be stopped; one that came to nothing leaves nothing (see conftest)."""
+    """A sandbox that lives is in the list and can be stopped; one that came to nothing leaves nothing."""
     host.program("""
         policy = context.policy(**MEDIUM)
         for step in range(20):
@@ -498,3 +498,40 @@ def test_a_job_that_is_killed_is_an_error(host):
         print(codes or {(-1, "atoll gave no answer: ECONNRESET")})
     """)
     assert out == "{(-1, 'atoll gave no answer: ECONNRESET')}\n"
+
+
+def test_one_loop_has_many_sandboxes(host):
+    example = host.build(ROOT / "doc" / "examples" / "epoll.c", "epoll", [f"-L{LIBRARY}", "-latoll"])
+    words = [str(example), host.sandbox.policy(DEGRADED), str(host.sandbox.project), "30", "true"]
+    result = host.sandbox.run_outside(words, env=dict(host.env, LD_LIBRARY_PATH=str(host.directory)), timeout=120)
+    assert result.code == 0 and result.out == "30 of 30 ended well\n", result
+
+
+def test_the_page_names_every_key_and_the_header_every_function(host):
+    page = (ROOT / "doc" / "man" / "libatoll.3.scd").read_text().replace("\\", "")
+    out = host.program("""
+        for kind in [*range(1, 10), *range(32, 40)]:
+            for key, (_, text) in keys(kind).items():
+                print(f"*{key}* ", text.split(";")[0], sep="\\t")
+    """)
+    for line in out.splitlines():
+        key, text = line.split("\t")
+        assert key in page and text in page, line
+
+
+def test_what_is_installed_is_found_by_pkg_config(tmp_path):
+    """And goes again with the rest."""
+    if not shutil.which("pkg-config"):
+        pytest.skip("pkg-config is not installed")
+    build = LIBRARY.parent
+    env = dict(os.environ, PREFIX=str(tmp_path / "usr"), PKG_CONFIG_PATH=str(tmp_path / "usr" / "lib" / "pkgconfig"))
+    install = [ROOT / "tools" / "install-files", build, tmp_path / "usr"]
+    subprocess.run(install, check=True, env=env, capture_output=True)
+    words = subprocess.run(["pkg-config", "--cflags", "--libs", "libatoll"], check=True, env=env, capture_output=True,
+                           text=True).stdout.split()
+    subprocess.run(["cc", ROOT / "doc" / "examples" / "denials.c", *words, "-o", tmp_path / "denials"], check=True)
+    shown = subprocess.run([tmp_path / "denials"], env=dict(env, LD_LIBRARY_PATH=str(tmp_path / "usr" / "lib")),
+                           capture_output=True, check=False, text=True)
+    assert shown.returncode == 125 and shown.stderr.startswith("usage: denials"), shown
+    subprocess.run([install[0], "--remove", *install[1:]], check=True, env=env, capture_output=True)
+    assert not list(tmp_path.glob("usr/lib/libatoll*")) and not (tmp_path / "usr" / "include" / "atoll.h").exists()

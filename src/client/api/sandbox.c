@@ -576,9 +576,9 @@ static int step_socket(struct atoll_sandbox *sandbox, struct answer *answer)
 	int fds[MESSAGE_FDS] = { FD_NONE, FD_NONE, FD_NONE, FD_NONE }, r;
 	ssize_t size = recv(sandbox->socket_fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
 	cleanup_free void *bytes = NULL;
-	size_t fd_count;
+	size_t length, fd_count;
 
-	/* The box ended before it read what we sent. That comes before its own last words, once. */
+	/* The box ended before it read what we sent: said once, and before its last words, which come all the same. */
 	if (size < 0 && errno == ECONNRESET)
 		size = recv(sandbox->socket_fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
@@ -590,7 +590,10 @@ static int step_socket(struct atoll_sandbox *sandbox, struct answer *answer)
 	bytes = malloc((size_t)size);
 	if (!bytes)
 		return -ENOMEM;
-	size = fd_receive_message(sandbox->socket_fd, bytes, (size_t)size, fds, MESSAGE_FDS, &fd_count);
+	length = (size_t)size;
+	size = fd_receive_message(sandbox->socket_fd, bytes, length, fds, MESSAGE_FDS, &fd_count);
+	if (size == -ECONNRESET)
+		size = fd_receive_message(sandbox->socket_fd, bytes, length, fds, MESSAGE_FDS, &fd_count);
 	/* -EMSGSIZE: descriptors came for which there was no room here; what they came with went with them. */
 	r = size == -EMSGSIZE ? sandbox_queue(sandbox, new_event(LINK_EVENT_LOST, 0), false)
 	    : size < 0	      ? conclude(sandbox, NULL, answer)

@@ -94,10 +94,12 @@ static int count_marked(const char *marker)
 	DIR *processes = opendir("/proc"), *fds;
 	int count = 0;
 	ssize_t n;
+	long pid;
 
 	while ((process = readdir(processes))) {
 		snprintf(path, sizeof path, "/proc/%.40s/fd", process->d_name);
-		fds = atoi(process->d_name) > 0 && atoi(process->d_name) != getpid() ? opendir(path) : NULL;
+		pid = strtol(process->d_name, NULL, 10);
+		fds = pid > 0 && pid != getpid() ? opendir(path) : NULL;
 		while (fds && (fd = readdir(fds))) {
 			snprintf(path, sizeof path, "/proc/%.40s/fd/%.40s", process->d_name, fd->d_name);
 			n = readlink(path, target, sizeof target - 1);
@@ -141,7 +143,8 @@ static void start_one(int number)
 		}
 		atoll_get_u64(event, "event", &type);
 		if (type == ATOLL_EVENT_OUTPUT && atoll_get_bytes(event, "bytes", &bytes, &size))
-			strncat(output, bytes, size < TEXT - 1 - strlen(output) ? size : TEXT - 1 - strlen(output));
+			snprintf(output + strlen(output), TEXT - strlen(output), "%.*s", (int)size,
+				 (const char *)bytes);
 		if (type == ATOLL_EVENT_FAILED && atoll_get_string(event, "what", &what))
 			say("failed: %s\n", what);
 		if (type == ATOLL_EVENT_STARTED && number == 0)
@@ -262,7 +265,7 @@ int main(int argc, char **argv)
 	if (argc != 9)
 		return 2;
 	report = fopen(argv[1], "we");
-	left = atoi(argv[8]);
+	left = (int)strtol(argv[8], NULL, 10);
 	make_hostile();
 	load();
 	for (int i = 1; i <= SIGNALS; i++)
