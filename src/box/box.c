@@ -295,8 +295,8 @@ static void leave(struct box *box)
 	bool are_groups_gone;
 
 	control_close(box);
-	desk_close(box->desk);
-	box->desk = NULL;
+	access_gate_close(box->requests);
+	box->requests = NULL;
 	jail_free(box->jail);
 	box->jail = NULL;
 	exec_gate_close(box->exec_gate);
@@ -332,7 +332,7 @@ void box_release(void)
 	canaries_done(&box->canaries);
 	alerts_done(&box->alerts);
 	anomaly_done(&box->monitor);
-	change_done(&box->gate.change);
+	policy_change_done(&box->gate.change);
 	exec_gate_free(box->exec_gate);
 	box->exec_gate = NULL;
 	queue_done(&box->queue);
@@ -436,7 +436,7 @@ static bool is_planted(const void *planted, const char *path)
 
 static int close_net(void *context)
 {
-	return close_network(context);
+	return lockdown_begin(context);
 }
 
 static int can_change_net(void *context)
@@ -448,10 +448,10 @@ static int can_change_net(void *context)
 
 static int change_net(void *context, int snapshot_fd)
 {
-	struct change_asker nobody = { .uid = getuid(), .pid = getpid() };
+	struct policy_change_asker nobody = { .uid = getuid(), .pid = getpid() };
 	struct err err = { 0 };
 
-	return change_begin(context, snapshot_fd, &nobody, &err);
+	return policy_change_begin(context, snapshot_fd, &nobody, &err);
 }
 
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,

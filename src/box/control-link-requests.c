@@ -245,7 +245,7 @@ static void policy_changed(void *asker, const struct err *err, uint32_t ended)
 static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
-	struct change_asker asker = { policy_changed, client, client->uid, client->pid };
+	struct policy_change_asker asker = { policy_changed, client, client->uid, client->pid };
 	uint64_t ticket = frame_get_u64(frame);
 	struct err err = { 0 };
 	int r;
@@ -257,7 +257,7 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (client->link->change_ticket)
 		return reply_errno(client, ticket, "policy", EBUSY, "another change is on its way");
 	client->link->change_ticket = ticket;
-	r = change_begin(&client->box->gate, fds[0], &asker, &err);
+	r = policy_change_begin(&client->box->gate, fds[0], &asker, &err);
 	if (r >= 0)
 		return 0;
 	client->link->change_ticket = 0;

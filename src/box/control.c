@@ -36,7 +36,7 @@ static void client_free(struct client *client)
 			run_end(&client->box->run, ENDED_POLICY);
 	}
 	link_free(client);
-	change_forget_asker(&client->box->gate, client);
+	policy_change_forget_asker(&client->box->gate, client);
 	loop_remove(client->box->run.loop, &client->source);
 	close_fd(&client->fd);
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
@@ -276,7 +276,7 @@ static void policy_changed(void *asker, const struct err *err, uint32_t ended)
 static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
-	struct change_asker asker = { policy_changed, client, client->uid, client->pid };
+	struct policy_change_asker asker = { policy_changed, client, client->uid, client->pid };
 	struct box *box = client->box;
 	struct err err = { 0 };
 	int r;
@@ -284,7 +284,7 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_CHANGING;
-	r = box->run.ended != ENDED_NOT ? -ESHUTDOWN : change_begin(&box->gate, fds[0], &asker, &err);
+	r = box->run.ended != ENDED_NOT ? -ESHUTDOWN : policy_change_begin(&box->gate, fds[0], &asker, &err);
 	if (r >= 0)
 		return 0;
 	client->state = CLIENT_DONE;

@@ -352,7 +352,8 @@ static bool on_unheard(void *context, const char *path)
 {
 	struct box *box = context;
 
-	return !box->desk && desk_is_wanted(&box->run, path) && desk_open(&box->desk, &box->run, &box->mounts,
+	return !box->requests && access_gate_is_wanted(&box->run, path) && access_gate_open(&box->requests, &box->run,
+											    &box->mounts,
 									  &box->queue);
 }
 

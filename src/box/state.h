@@ -86,7 +86,7 @@ struct box {
 
 	struct clocks clocks;
 	struct disk_full disk;		/* of what is staged */
-	struct desk *desk;		/* where something inside asks; NULL: nobody did */
+	struct access_gate *requests;		/* where something inside asks; NULL: nobody did */
 	struct runtime_mounts mounts;	/* what was granted and brought in */
 	struct freeze freeze;
 	struct agent_trust standing;	/* of the agent whose record counts; none: nothing is done */

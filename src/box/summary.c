@@ -234,7 +234,7 @@ static void put_denials(const struct box *box, struct buf *out)
 
 static void put_noted(const struct box *box, struct buf *out)
 {
-	const struct verify_noted *noted = exec_gate_noted(box->exec_gate);
+	const struct verifier_noted *noted = exec_gate_noted(box->exec_gate);
 
 	if (!noted || !noted->count)
 		return;

@@ -126,6 +126,6 @@ struct decision exec_decision_of(const struct queue_outcome *outcome)
 
 void exec_drop_case(struct exec_gate *gate, struct exec_case *exec_case)
 {
-	exec_trial_forget(gate->trials, exec_case->token);
+	exec_dry_run_forget(gate->trials, exec_case->token);
 	exec_case_free(&gate->cases, exec_case);
 }

@@ -29,8 +29,8 @@ struct exec_gate {
 	struct programs *programs;   /* owned; NULL: not judged */
 	uint64_t refreshed_ns;       /* CLOCK_MONOTONIC */
 	struct exec_cases cases;
-	struct verify_gate *verify;  /* owned; NULL: what commands would do is not looked at */
-	struct exec_trials *trials;  /* owned; NULL: likewise */
+	struct verifier *verify;  /* owned; NULL: what commands would do is not looked at */
+	struct exec_dry_runs *trials;  /* owned; NULL: likewise */
 	struct exec_refused refused;
 	struct path_search search;
 };

@@ -15,10 +15,10 @@
 enum { TRIALS_SAVED_MAX = 30, TRIAL_EVERY_MS = 60000 };
 
 /* All zero is a start: it is full when it is first used. */
-struct trial_budget {
+struct dry_run_budget {
 	struct bucket bucket;
 	bool is_begun;
 };
 
 /* Takes one; false: there is none. */
-bool trial_budget_take(struct trial_budget *budget, uint64_t now_ns);
+bool dry_run_budget_take(struct dry_run_budget *budget, uint64_t now_ns);

@@ -42,7 +42,7 @@ enum {
 
 struct job {
 	enum job_state state;
-	struct exec_trials *trials;
+	struct exec_dry_runs *trials;
 	uint32_t id;
 	struct hash key;             /* of program, arguments, variables, directory, and whether there is input */
 	uint64_t token;              /* who waits; 0: nobody */
@@ -54,12 +54,12 @@ struct job {
 	char trial[SESSION_ID_SIZE], text[TRIAL_TEXT_SIZE];
 };
 
-struct exec_trials {
+struct exec_dry_runs {
 	struct run *run;
 	const struct staging *staging;
-	struct exec_trial_owner owner;
-	struct job jobs[EXEC_TRIALS_MAX];
-	struct trial_budget budget;
+	struct exec_dry_run_owner owner;
+	struct job jobs[EXEC_DRY_RUNS_MAX];
+	struct dry_run_budget budget;
 	uint32_t last_id;
 };
 
@@ -141,9 +141,9 @@ static void end_job(struct job *job)
 		free_job(job);
 }
 
-static struct job *find_job(struct exec_trials *trials, uint32_t id)
+static struct job *find_job(struct exec_dry_runs *trials, uint32_t id)
 {
-	for (size_t i = 0; trials && id && i < EXEC_TRIALS_MAX; i++)
+	for (size_t i = 0; trials && id && i < EXEC_DRY_RUNS_MAX; i++)
 		if (trials->jobs[i].state != JOB_FREE && trials->jobs[i].id == id)
 			return &trials->jobs[i];
 	return NULL;
@@ -173,13 +173,13 @@ static void fail_job(struct job *job, const char *why)
 /* It is known what came of it: who waits hears of it, who was sent away finds it when it comes back. */
 static int show(struct job *job)
 {
-	struct exec_trials *trials = job->trials;
+	struct exec_dry_runs *trials = job->trials;
 	uint64_t token = job->token;
 	int r = log_job(job, "tried", job->result == TRIAL_CLEAN ? VERDICT_ALLOW : VERDICT_ASK);
 
 	job->state = JOB_SHOWN;
 	if (r == 0)
-		r = set_timer(job, token ? 0 : EXEC_TRIAL_KEPT_MS);
+		r = set_timer(job, token ? 0 : EXEC_DRY_RUN_KEPT_MS);
 	return r < 0 || !token ? r : trials->owner.done(trials->owner.context, token);
 }
 
@@ -279,7 +279,7 @@ static int late(void *context, uint32_t events)
 
 static int spawn(struct job *job)
 {
-	char *argv[] = { (char *)EXEC_TRIAL_NAME, NULL };
+	char *argv[] = { (char *)EXEC_DRY_RUN_NAME, NULL };
 	const struct peer_spec spec = { .program = "atoll", .argv = argv,
 					     .environment = job->trials->run->request->env, .outlives = true };
 	int r = peer_start_as(job->trials->run->request->init_path, &spec, &job->near_fd, &job->process);
@@ -294,7 +294,7 @@ static int spawn(struct job *job)
 		r = loop_add(job->trials->run->loop, &job->near_source);
 	if (r == 0)
 		r = loop_add(job->trials->run->loop, &job->timer_source);
-	return r == 0 ? set_timer(job, EXEC_TRIAL_MS) : r;
+	return r == 0 ? set_timer(job, EXEC_DRY_RUN_MS) : r;
 }
 
 /* What the trial runs: nothing that it cannot run as its caller would. NULL with the reason. */
@@ -340,7 +340,7 @@ static bool is_kept(pid_t pid, const char *number)
 }
 
 /* Init before an exec for a command: it lets nobody look into it, and gives its program three streams. */
-static bool is_init(const struct exec_trials *trials, pid_t pid)
+static bool is_init(const struct exec_dry_runs *trials, pid_t pid)
 {
 	char path[48], of_init[48];
 	struct stat st, init;
@@ -351,7 +351,7 @@ static bool is_init(const struct exec_trials *trials, pid_t pid)
 }
 
 /* What the program gets besides its three streams (a pipe with names, a socket) the trial does not have. */
-static bool keeps_descriptors(const struct exec_trials *trials, pid_t pid)
+static bool keeps_descriptors(const struct exec_dry_runs *trials, pid_t pid)
 {
 	unsigned count = 0;
 	bool is_any_kept;
@@ -382,7 +382,7 @@ static void asked_done(struct asked *asked)
 #define cleanup_asked __attribute__((cleanup(asked_done)))
 
 /* Why it cannot be tried; NULL: it can. */
-static const char *take_asked(struct exec_trials *trials, const struct watch_exec *exec, struct asked *asked)
+static const char *take_asked(struct exec_dry_runs *trials, const struct watch_exec *exec, struct asked *asked)
 {
 	size_t count = strv_count(exec->argv);
 	const char *why;
@@ -425,7 +425,7 @@ static void hash_asked(const struct asked *asked, struct hash *ret_key)
 
 static int begin(struct job *job, const struct asked *asked)
 {
-	struct exec_trials *trials = job->trials;
+	struct exec_dry_runs *trials = job->trials;
 	struct trial_begin begin = { trials->run->request->session, asked->cwd, asked->has_no_input, asked->argv,
 				     asked->env };
 	int r = trial_begin_put(&trials->run->out, &begin);
@@ -435,26 +435,26 @@ static int begin(struct job *job, const struct asked *asked)
 	return r == 0 ? frame_send(job->near_fd, &trials->run->out, NULL, 0) : r;
 }
 
-struct exec_trials *exec_trials_new(struct run *run, const struct staging *staging,
-				    const struct exec_trial_owner *owner)
+struct exec_dry_runs *exec_dry_runs_new(struct run *run, const struct staging *staging,
+				    const struct exec_dry_run_owner *owner)
 {
-	struct exec_trials *trials = calloc(1, sizeof *trials);
+	struct exec_dry_runs *trials = calloc(1, sizeof *trials);
 
 	if (trials)
-		*trials = (struct exec_trials){ .run = run, .staging = staging, .owner = *owner };
+		*trials = (struct exec_dry_runs){ .run = run, .staging = staging, .owner = *owner };
 	return trials;
 }
 
-static struct job *new_job(struct exec_trials *trials, const char *exe, const char **ret_why)
+static struct job *new_job(struct exec_dry_runs *trials, const char *exe, const char **ret_why)
 {
 	*ret_why = "too much is tried at one time";
-	for (size_t i = 0; trials && i < EXEC_TRIALS_MAX; i++) {
+	for (size_t i = 0; trials && i < EXEC_DRY_RUNS_MAX; i++) {
 		struct job *job = &trials->jobs[i];
 
 		if (job->state != JOB_FREE)
 			continue;
 		*ret_why = "too much was tried lately";
-		if (!trial_budget_take(&trials->budget, clock_monotonic_ns()))
+		if (!dry_run_budget_take(&trials->budget, clock_monotonic_ns()))
 			return NULL;
 		*job = (struct job){ .state = JOB_TRYING, .trials = trials, .id = ++trials->last_id, .near_fd = FD_NONE,
 				     .timer_fd = FD_NONE, .process = PIDREF_NONE, .real = PIDREF_NONE,
@@ -465,7 +465,7 @@ static struct job *new_job(struct exec_trials *trials, const char *exe, const ch
 }
 
 /* Untried, it is for a person to decide. */
-static int ask_untried(struct exec_trials *trials, const struct watch_exec *exec, const char *why,
+static int ask_untried(struct exec_dry_runs *trials, const struct watch_exec *exec, const char *why,
 		       struct verify_outcome *outcome)
 {
 	struct job job = { .trials = trials, .exe = (char *)exec->exe };
@@ -476,9 +476,9 @@ static int ask_untried(struct exec_trials *trials, const struct watch_exec *exec
 }
 
 /* The same call by the same process, which was sent away for a freeze. */
-static struct job *find_waiting(struct exec_trials *trials, pid_t pid, const struct hash *key)
+static struct job *find_waiting(struct exec_dry_runs *trials, pid_t pid, const struct hash *key)
 {
-	for (size_t i = 0; trials && i < EXEC_TRIALS_MAX; i++) {
+	for (size_t i = 0; trials && i < EXEC_DRY_RUNS_MAX; i++) {
 		struct job *job = &trials->jobs[i];
 
 		if ((job->state == JOB_TRYING || job->state == JOB_SHOWN) && !job->token &&
@@ -489,7 +489,7 @@ static struct job *find_waiting(struct exec_trials *trials, pid_t pid, const str
 	return NULL;
 }
 
-int exec_trial_ask(struct exec_trials *trials, const struct watch_exec *exec, uint64_t token,
+int exec_dry_run_ask(struct exec_dry_runs *trials, const struct watch_exec *exec, uint64_t token,
 		   struct verify_outcome *outcome,
 		   uint32_t *ret_trial)
 {
@@ -526,26 +526,26 @@ int exec_trial_ask(struct exec_trials *trials, const struct watch_exec *exec, ui
 	return set_timer(job, 0);
 }
 
-static struct job *find_awaited(struct exec_trials *trials, uint64_t token)
+static struct job *find_awaited(struct exec_dry_runs *trials, uint64_t token)
 {
-	for (size_t i = 0; trials && token && i < EXEC_TRIALS_MAX; i++)
+	for (size_t i = 0; trials && token && i < EXEC_DRY_RUNS_MAX; i++)
 		if (trials->jobs[i].state != JOB_FREE && trials->jobs[i].token == token)
 			return &trials->jobs[i];
 	return NULL;
 }
 
-void exec_trial_release(struct exec_trials *trials, uint64_t token)
+void exec_dry_run_release(struct exec_dry_runs *trials, uint64_t token)
 {
 	struct job *job = find_awaited(trials, token);
 
 	if (!job)
 		return;
 	job->token = 0;
-	if (job->state == JOB_SHOWN && (job->near_fd < 0 || set_timer(job, EXEC_TRIAL_KEPT_MS) < 0))
+	if (job->state == JOB_SHOWN && (job->near_fd < 0 || set_timer(job, EXEC_DRY_RUN_KEPT_MS) < 0))
 		end_job(job);
 }
 
-void exec_trial_forget(struct exec_trials *trials, uint64_t token)
+void exec_dry_run_forget(struct exec_dry_runs *trials, uint64_t token)
 {
 	struct job *job = find_awaited(trials, token);
 
@@ -553,9 +553,10 @@ void exec_trial_forget(struct exec_trials *trials, uint64_t token)
 		end_job(job);
 }
 
-bool exec_trial_find(struct exec_trials *trials, uint64_t token, struct verify_outcome *outcome, uint32_t *ret_trial)
+bool exec_dry_run_find(struct exec_dry_runs *trials, uint64_t token, struct verify_outcome *outcome,
+		       uint32_t *ret_trial)
 {
-	for (size_t i = 0; trials && token && i < EXEC_TRIALS_MAX; i++) {
+	for (size_t i = 0; trials && token && i < EXEC_DRY_RUNS_MAX; i++) {
 		struct job *job = &trials->jobs[i];
 
 		if (job->state != JOB_SHOWN || job->token != token)
@@ -572,19 +573,19 @@ bool exec_trial_find(struct exec_trials *trials, uint64_t token, struct verify_o
 static int ended(void *context, uint32_t events)
 {
 	struct job *job = context;
-	struct exec_trials *trials = job->trials;
+	struct exec_dry_runs *trials = job->trials;
 
 	(void)events;
 	loop_remove(trials->run->loop, &job->real_source);
 	frame_begin(&trials->run->out, TRIAL_ENDED);
 	if (frame_end(&trials->run->out) < 0 || frame_send(job->near_fd, &trials->run->out, NULL, 0) < 0 ||
-	    set_timer(job, EXEC_TRIAL_MS) < 0)
+	    set_timer(job, EXEC_DRY_RUN_MS) < 0)
 		return lose(job, "");
 	job->state = JOB_COMPARING;
 	return 0;
 }
 
-void exec_trial_decided(struct exec_trials *trials, uint32_t trial, bool is_allowed)
+void exec_dry_run_decided(struct exec_dry_runs *trials, uint32_t trial, bool is_allowed)
 {
 	struct job *job = find_job(trials, trial);
 
@@ -603,9 +604,9 @@ void exec_trial_decided(struct exec_trials *trials, uint32_t trial, bool is_allo
 		end_job(job);
 }
 
-void exec_trial_done(struct exec_trials *trials)
+void exec_dry_run_done(struct exec_dry_runs *trials)
 {
-	for (size_t i = 0; trials && i < EXEC_TRIALS_MAX; i++)
+	for (size_t i = 0; trials && i < EXEC_DRY_RUNS_MAX; i++)
 		if (trials->jobs[i].state != JOB_FREE) {
 			/* It goes by itself when its socket ends, and takes the trial along. */
 			pidref_done(&trials->jobs[i].process);

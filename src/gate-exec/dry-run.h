@@ -16,49 +16,49 @@
 #include "gate-exec/verifier.h"
 
 /* What the program beside the box is called, by which its main() knows what it is to do. */
-#define EXEC_TRIAL_NAME "atoll-trial"
+#define EXEC_DRY_RUN_NAME "atoll-trial"
 
-struct exec_trials;
+struct exec_dry_runs;
 struct run;
 struct staging;
 struct watch_exec;
 
 enum {
-	EXEC_TRIALS_MAX = 4,         /* at one time; what comes beyond is asked about untried */
-	EXEC_TRIAL_MS = 120000,      /* for a trial; beyond it is asked about */
-	EXEC_TRIAL_KEPT_MS = 10000,  /* for a caller that makes its call again after a freeze */
+	EXEC_DRY_RUNS_MAX = 4,         /* at one time; what comes beyond is asked about untried */
+	EXEC_DRY_RUN_MS = 120000,      /* for a trial; beyond it is asked about */
+	EXEC_DRY_RUN_KEPT_MS = 10000,  /* for a caller that makes its call again after a freeze */
 };
 
 /* Who hears that what a trial shows is known. Negative: the log failed. */
-struct exec_trial_owner {
+struct exec_dry_run_owner {
 	int (*done)(void *context, uint64_t token);
 	void *context;
 };
 
 /* What is given is borrowed for its life. NULL: out of memory. The other functions do nothing where trials is NULL. */
-struct exec_trials *exec_trials_new(struct run *run, const struct staging *staging,
-				    const struct exec_trial_owner *owner);
+struct exec_dry_runs *exec_dry_runs_new(struct run *run, const struct staging *staging,
+				    const struct exec_dry_run_owner *owner);
 
 /*
  * outcome says dry-run when this is called. 0: it says now what the trial leads to (VERIFY_NOTE, or VERIFY_ASK with the
  * reason), and *ret_trial is for the two below, 0: none was made; 1: the owner's done(token) will be called;
  * negative: the log failed. exec is borrowed during the call; its caller stands still.
  */
-int exec_trial_ask(struct exec_trials *trials, const struct watch_exec *exec, uint64_t token,
+int exec_dry_run_ask(struct exec_dry_runs *trials, const struct watch_exec *exec, uint64_t token,
 		   struct verify_outcome *outcome,
 		   uint32_t *ret_trial) MUST_USE;
 
 /* For the owner's done(): what the trial that is waited for under this token leads to. False: there is none. */
-bool exec_trial_find(struct exec_trials *trials, uint64_t token, struct verify_outcome *outcome,
+bool exec_dry_run_find(struct exec_dry_runs *trials, uint64_t token, struct verify_outcome *outcome,
 		     uint32_t *ret_trial) MUST_USE;
 
 /* Who waits under this token was sent away for a freeze, and makes the same call again. */
-void exec_trial_release(struct exec_trials *trials, uint64_t token);
+void exec_dry_run_release(struct exec_dry_runs *trials, uint64_t token);
 
 /* Nobody waits under this token any more: what was tried for it is dropped. */
-void exec_trial_forget(struct exec_trials *trials, uint64_t token);
+void exec_dry_run_forget(struct exec_dry_runs *trials, uint64_t token);
 
 /* What became of the program: it starts in the process that waited, or it does not. */
-void exec_trial_decided(struct exec_trials *trials, uint32_t trial, bool is_allowed);
+void exec_dry_run_decided(struct exec_dry_runs *trials, uint32_t trial, bool is_allowed);
 
-void exec_trial_done(struct exec_trials *trials);
+void exec_dry_run_done(struct exec_dry_runs *trials);

@@ -173,7 +173,7 @@ static int log_decision(struct exec_gate *gate, const struct exec_case *at, cons
 {
 	bool is_allowed = at->decision.verdict != VERDICT_DENY;
 
-	exec_trial_decided(gate->trials, at->trial, is_allowed);
+	exec_dry_run_decided(gate->trials, at->trial, is_allowed);
 	return is_allowed ? exec_log_start(gate, entry, &at->decision) : exec_log_refusal(gate, entry, &at->decision);
 }
 
@@ -253,7 +253,7 @@ static int step_verify(struct exec_gate *gate, struct exec_case *at, const struc
 	int r = exec_case_keep(at, exec);
 
 	if (r == 0)
-		r = verify_gate_ask(gate->verify, exec, at->token, &at->verified->outcome, &at->errnum);
+		r = verifier_ask(gate->verify, exec, at->token, &at->verified->outcome, &at->errnum);
 	if (r == 0)
 		at->stage = at->errnum ? EXEC_DECIDED : EXEC_DRY_RUN;
 	return r;
@@ -262,7 +262,7 @@ static int step_verify(struct exec_gate *gate, struct exec_case *at, const struc
 static int step_dry_run(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
 	struct verify_outcome *outcome = &at->verified->outcome;
-	int r = outcome->action == VERIFY_DRY_RUN ? exec_trial_ask(gate->trials, exec, at->token, outcome, &at->trial)
+	int r = outcome->action == VERIFY_DRY_RUN ? exec_dry_run_ask(gate->trials, exec, at->token, outcome, &at->trial)
 		: 0;
 
 	if (r == 0)
@@ -298,7 +298,7 @@ static int tried(void *context, uint64_t token)
 	struct exec_gate *gate = context;
 	struct exec_case *at = find_waiting(gate, token, EXEC_DRY_RUN);
 
-	if (!at || !exec_trial_find(gate->trials, token, &at->verified->outcome, &at->trial))
+	if (!at || !exec_dry_run_find(gate->trials, token, &at->verified->outcome, &at->trial))
 		return 0;
 	return resume_at(gate, at, EXEC_JUDGE);
 }
@@ -583,13 +583,13 @@ int exec_gate_prepare(struct exec_gate **ret_gate, const struct exec_gate_input 
 
 int exec_gate_prepare_verifier(struct exec_gate *gate)
 {
-	const struct verify_owner of_verifier = { verified, gate };
-	const struct exec_trial_owner of_trials = { tried, gate };
-	int r = verify_gate_prepare(&gate->verify, gate->in.run, &of_verifier);
+	const struct verifier_owner of_verifier = { verified, gate };
+	const struct exec_dry_run_owner of_trials = { tried, gate };
+	int r = verifier_prepare(&gate->verify, gate->in.run, &of_verifier);
 
 	if (r < 0 || !gate->verify)
 		return r;
-	gate->trials = exec_trials_new(gate->in.run, gate->in.staging, &of_trials);
+	gate->trials = exec_dry_runs_new(gate->in.run, gate->in.staging, &of_trials);
 	return gate->trials ? 0 : -ENOMEM;
 }
 
@@ -636,27 +636,27 @@ int exec_gate_release(struct exec_gate *gate)
 		if (at->stage == EXEC_ASK)
 			queue_forget(gate->in.queue, &(struct queue_waiter){ .done = answered, .context = gate, .token =
 				at->token });
-		verify_gate_forget(gate->verify, at->token);
+		verifier_forget(gate->verify, at->token);
 		reviewer_forget(gate->in.reviewer, &waiter);
 		r = watch_restart_exec(gate->in.run->watch, at->id, at->pid);
-		exec_trial_release(gate->trials, at->token);
+		exec_dry_run_release(gate->trials, at->token);
 		exec_drop_case(gate, at);
 	}
 	return r;
 }
 
-const struct verify_noted *exec_gate_noted(const struct exec_gate *gate)
+const struct verifier_noted *exec_gate_noted(const struct exec_gate *gate)
 {
-	return gate ? verify_gate_noted(gate->verify) : NULL;
+	return gate ? verifier_noted(gate->verify) : NULL;
 }
 
 void exec_gate_close(struct exec_gate *gate)
 {
 	if (!gate)
 		return;
-	exec_trial_done(gate->trials);
+	exec_dry_run_done(gate->trials);
 	gate->trials = NULL;
-	verify_gate_close(gate->verify);
+	verifier_close(gate->verify);
 }
 
 void exec_gate_free(struct exec_gate *gate)
@@ -666,6 +666,6 @@ void exec_gate_free(struct exec_gate *gate)
 	while (gate->cases.first)
 		exec_case_free(&gate->cases, gate->cases.first);
 	programs_free(gate->programs);
-	verify_gate_free(gate->verify);
+	verifier_free(gate->verify);
 	free(gate);
 }

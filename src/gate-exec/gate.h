@@ -19,7 +19,7 @@ struct reviewer;
 struct run;
 struct staging;
 struct store;
-struct verify_noted;
+struct verifier_noted;
 struct watch_exec;
 struct watch_exec_answer;
 
@@ -63,7 +63,7 @@ int exec_gate_unheld(struct exec_gate *gate, uint64_t token, pid_t pid, int errn
 int exec_gate_release(struct exec_gate *gate) MUST_USE;
 
 /* What ran though something bad was found in it; NULL: nothing is looked at. gate may be NULL. */
-const struct verify_noted *exec_gate_noted(const struct exec_gate *gate);
+const struct verifier_noted *exec_gate_noted(const struct exec_gate *gate);
 
 /* Ends the programs that judge and try. Nothing is judged afterwards. gate may be NULL. */
 void exec_gate_close(struct exec_gate *gate);

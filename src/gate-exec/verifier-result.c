@@ -106,7 +106,7 @@ static const char *verdict_of(enum verify_action action)
 }
 
 /* For the end of the run: what a person should hear of though it ran. Less than high is in the log alone. */
-static void count_noted(struct verify_noted *noted, const struct verify_outcome *outcome, uint32_t severity)
+static void count_noted(struct verifier_noted *noted, const struct verify_outcome *outcome, uint32_t severity)
 {
 	if (outcome->action != VERIFY_NOTE || severity < VERIFY_HIGH)
 		return;
@@ -114,7 +114,7 @@ static void count_noted(struct verify_noted *noted, const struct verify_outcome 
 		(void)!str_copy(noted->first, sizeof noted->first, outcome->id);
 }
 
-int verify_conclude(struct run *run, struct verify_noted *noted, pid_t pid, const char *exe,
+int verifier_conclude(struct run *run, struct verifier_noted *noted, pid_t pid, const char *exe,
 		    const struct verify_answer *answer, struct verify_outcome *ret_outcome)
 {
 	struct record record = { run, answer };
@@ -146,7 +146,8 @@ int verify_conclude(struct run *run, struct verify_noted *noted, pid_t pid, cons
 	return ret_outcome->action == VERIFY_OFF ? 0 : audit_write(run->audit, &event);
 }
 
-int verify_conclude_unknown(struct run *run, struct verify_noted *noted, pid_t pid, const char *exe, const char *why,
+int verifier_conclude_unknown(struct run *run, struct verifier_noted *noted, pid_t pid, const char *exe,
+			      const char *why,
 			    struct verify_outcome *ret_outcome)
 {
 	struct verify_answer answer = {
@@ -155,5 +156,5 @@ int verify_conclude_unknown(struct run *run, struct verify_noted *noted, pid_t p
 			     .reason = why, .instead = "" },
 	};
 
-	return verify_conclude(run, noted, pid, exe, &answer, ret_outcome);
+	return verifier_conclude(run, noted, pid, exe, &answer, ret_outcome);
 }

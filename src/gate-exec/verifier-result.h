@@ -14,9 +14,10 @@ struct run;
  * *ret_outcome: the strictest action of all findings and the finding that leads to it. More than nothing is in the log
  * before it leads to anything; *noted counts what runs all the same. 0, or -errno: the log failed.
  */
-int verify_conclude(struct run *run, struct verify_noted *noted, pid_t pid, const char *exe,
+int verifier_conclude(struct run *run, struct verifier_noted *noted, pid_t pid, const char *exe,
 		    const struct verify_answer *answer, struct verify_outcome *ret_outcome) MUST_USE;
 
 /* It could not be judged, and the policy says what that means. why: one sentence. As above. */
-int verify_conclude_unknown(struct run *run, struct verify_noted *noted, pid_t pid, const char *exe, const char *why,
+int verifier_conclude_unknown(struct run *run, struct verifier_noted *noted, pid_t pid, const char *exe,
+			      const char *why,
 			    struct verify_outcome *ret_outcome) MUST_USE;

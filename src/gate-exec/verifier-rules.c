@@ -106,7 +106,7 @@ static int globs_make(struct globs *globs, char **all)
 }
 
 /* Two vectors of a frame, whose bytes stay. */
-static int take_globs(struct verify_rules *rules, struct frame *frame)
+static int take_globs(struct verifier_rules *rules, struct frame *frame)
 {
 	cleanup_free char **programs = frame_get_strv(frame);
 	cleanup_free char **words = frame_get_strv(frame);
@@ -152,7 +152,7 @@ static bool has_pattern(const struct globs *globs, const char *text, int flags)
 	return false;
 }
 
-bool verify_rules_name(const struct verify_rules *rules, const char *path)
+bool verifier_rules_name(const struct verifier_rules *rules, const char *path)
 {
 	const struct globs *globs = &rules->programs;
 	const char *name = path_basename(path);
@@ -163,7 +163,7 @@ bool verify_rules_name(const struct verify_rules *rules, const char *path)
 	return has_pattern(globs, name, 0);
 }
 
-bool verify_rules_word(const struct verify_rules *rules, const char *word)
+bool verifier_rules_word(const struct verifier_rules *rules, const char *word)
 {
 	const struct globs *globs = &rules->words;
 
@@ -175,7 +175,7 @@ bool verify_rules_word(const struct verify_rules *rules, const char *word)
 
 /* ---- what was kept ---- */
 
-static void sources_done(struct verify_rules *rules)
+static void sources_done(struct verifier_rules *rules)
 {
 	for (size_t i = 0; i < rules->source_count; i++)
 		free(rules->sources[i].path);
@@ -185,7 +185,7 @@ static void sources_done(struct verify_rules *rules)
 }
 
 /* The first frame of the file, in rules->bytes. */
-static int read_index(struct verify_rules *rules, size_t file_size, struct frame *ret_frame)
+static int read_index(struct verifier_rules *rules, size_t file_size, struct frame *ret_frame)
 {
 	uint8_t header[FRAME_HEADER_SIZE];
 	size_t size;
@@ -230,7 +230,7 @@ static int are_sources_fresh(struct frame *frame, int64_t made_ns)
 	return 0;
 }
 
-static int find(const struct run *run, struct verify_rules *rules)
+static int find(const struct run *run, struct verifier_rules *rules)
 {
 	char path[PATH_MAX];
 	struct frame frame;
@@ -247,25 +247,25 @@ static int find(const struct run *run, struct verify_rules *rules)
 	return r < 0 ? r : take_globs(rules, &frame);
 }
 
-int verify_rules_find(const struct run *run, struct verify_rules *rules)
+int verifier_rules_find(const struct run *run, struct verifier_rules *rules)
 {
 	int r = find(run, rules);
 
 	if (r < 0)
-		verify_rules_done(rules);
+		verifier_rules_done(rules);
 	return r;
 }
 
 /* ---- as they are ---- */
 
 struct gathered {
-	struct verify_rules *rules;
+	struct verifier_rules *rules;
 	struct buf files;            /* fields of the frame, without the count */
 	uint32_t count;
 };
 
 /* Looked at before it is read: what changes in between is not what was seen. */
-static int add_source(struct verify_rules *rules, const char *path)
+static int add_source(struct verifier_rules *rules, const char *path)
 {
 	struct rule_source *sources;
 	struct seen seen;
@@ -346,7 +346,7 @@ static int gather(const struct run *run, struct gathered *gathered)
 	return r == 0 ? buf_error(&gathered->files) : r;
 }
 
-int verify_rules_gather(const struct run *run, struct verify_rules *rules, int *ret_fd)
+int verifier_rules_gather(const struct run *run, struct verifier_rules *rules, int *ret_fd)
 {
 	struct gathered gathered = { .rules = rules };
 	struct buf frame;
@@ -371,7 +371,7 @@ int verify_rules_gather(const struct run *run, struct verify_rules *rules, int *
 
 /* ---- keeping ---- */
 
-static int put_index(const struct verify_rules *rules, const struct frame *globs, struct buf *out)
+static int put_index(const struct verifier_rules *rules, const struct frame *globs, struct buf *out)
 {
 	frame_begin(out, VERIFY_INDEX);
 	frame_put_u32(out, INDEX_VERSION);
@@ -396,7 +396,7 @@ static int put_index(const struct verify_rules *rules, const struct frame *globs
  * Only what is sealed already when READY has come: from then on atoll-verify reads what a sandbox chose, and what is
  * kept here judges all later ones.
  */
-static int keep(const struct run *run, const struct verify_rules *rules, const struct frame *globs, int compiled_fd)
+static int keep(const struct run *run, const struct verifier_rules *rules, const struct frame *globs, int compiled_fd)
 {
 	cleanup_free void *compiled = NULL;
 	char path[PATH_MAX];
@@ -427,7 +427,7 @@ static int keep(const struct run *run, const struct verify_rules *rules, const s
 	return r;
 }
 
-int verify_rules_learn(const struct run *run, struct verify_rules *rules, struct frame *frame, int compiled_fd)
+int verifier_rules_learn(const struct run *run, struct verifier_rules *rules, struct frame *frame, int compiled_fd)
 {
 	cleanup_fd int compiled = compiled_fd;
 	struct frame own = *frame;
@@ -453,21 +453,21 @@ int verify_rules_learn(const struct run *run, struct verify_rules *rules, struct
 	return 0;
 }
 
-void verify_rules_drop(const struct run *run, struct verify_rules *rules)
+void verifier_rules_drop(const struct run *run, struct verifier_rules *rules)
 {
 	char path[PATH_MAX];
 
 	if (kept_path(run, path) == 0)
 		(void)!unlink(path);
-	verify_rules_done(rules);
+	verifier_rules_done(rules);
 }
 
-void verify_rules_done(struct verify_rules *rules)
+void verifier_rules_done(struct verifier_rules *rules)
 {
 	sources_done(rules);
 	close_fd(&rules->compiled_fd);
 	free(rules->bytes);
 	globs_done(&rules->programs);
 	globs_done(&rules->words);
-	*rules = VERIFY_RULES_NONE;
+	*rules = VERIFIER_RULES_NONE;
 }

@@ -30,7 +30,7 @@ struct rule_source {
 	struct seen seen;
 };
 
-struct verify_rules {
+struct verifier_rules {
 	struct rule_source *sources; /* owned: directories and files, as they were before they were read */
 	size_t source_count;
 	int compiled_fd;             /* owned: what atoll-verify loads, at offset; FD_NONE: it has to parse */
@@ -40,31 +40,31 @@ struct verify_rules {
 	bool is_known;               /* which commands are worth judging; else all are */
 };
 
-#define VERIFY_RULES_NONE ((struct verify_rules){ .compiled_fd = FD_NONE })
+#define VERIFIER_RULES_NONE ((struct verifier_rules){ .compiled_fd = FD_NONE })
 
 /* What was kept, where it is still of the rules as they are. 0; else -errno, and nothing is known. */
-int verify_rules_find(const struct run *run, struct verify_rules *rules) MUST_USE;
+int verifier_rules_find(const struct run *run, struct verifier_rules *rules) MUST_USE;
 
 /*
  * The rule files as they are: a sealed memfd with a frame VERIFY_RULES, owned by the caller. -ENOENT: there are no
  * shipped ones.
  */
-int verify_rules_gather(const struct run *run, struct verify_rules *rules, int *ret_fd) MUST_USE;
+int verifier_rules_gather(const struct run *run, struct verifier_rules *rules, int *ret_fd) MUST_USE;
 
 /*
  * What atoll-verify said of the gathered rules, after the string of VERIFY_READY; compiled_fd: the memfd that it was
  * given for them, taken. What it did not seal, or cannot be kept, is not; that costs time. -EBADMSG, -ENOMEM.
  */
-int verify_rules_learn(const struct run *run, struct verify_rules *rules, struct frame *frame, int compiled_fd)
+int verifier_rules_learn(const struct run *run, struct verifier_rules *rules, struct frame *frame, int compiled_fd)
 	MUST_USE;
 
 /* What was kept is of no use: the next sandbox makes it anew. */
-void verify_rules_drop(const struct run *run, struct verify_rules *rules);
+void verifier_rules_drop(const struct run *run, struct verifier_rules *rules);
 
 /* Whether the base name of path is one of the programs that rules can be about. False of "*" alone. */
-bool verify_rules_name(const struct verify_rules *rules, const char *path);
+bool verifier_rules_name(const struct verifier_rules *rules, const char *path);
 
 /* Whether they can be about a command with this argument, or a program at this path, whatever its name is. */
-bool verify_rules_word(const struct verify_rules *rules, const char *word);
+bool verifier_rules_word(const struct verifier_rules *rules, const char *word);
 
-void verify_rules_done(struct verify_rules *rules);
+void verifier_rules_done(struct verifier_rules *rules);

@@ -39,10 +39,10 @@ struct verify_wait {
 	bool is_cut;
 };
 
-struct verify_gate {
+struct verifier {
 	struct run *run;
-	struct verify_owner owner;
-	struct verify_noted noted;
+	struct verifier_owner owner;
+	struct verifier_noted noted;
 	int near_fd, timer_fd;       /* owned */
 	struct loop_source near_source, timer_source;
 	struct pidref process;
@@ -50,7 +50,7 @@ struct verify_gate {
 	uint64_t heard_ns;           /* when it last said something of use */
 	uint32_t last_id;
 	char *problem;               /* owned: what is wrong with the rules; NULL: nothing */
-	struct verify_rules rules;
+	struct verifier_rules rules;
 	int made_fd;                 /* owned: where it writes what it makes of the rules; FD_NONE: it loads them */
 	struct verify_wait waits[VERIFY_WAITING_MAX];
 	size_t waiting;
@@ -58,7 +58,7 @@ struct verify_gate {
 
 /* ---- who waits ---- */
 
-static void free_wait(struct verify_gate *gate, struct verify_wait *wait)
+static void free_wait(struct verifier *gate, struct verify_wait *wait)
 {
 	free(wait->exe);
 	strv_free(wait->argv);
@@ -66,7 +66,7 @@ static void free_wait(struct verify_gate *gate, struct verify_wait *wait)
 	gate->waiting--;
 }
 
-static struct verify_wait *find_wait(struct verify_gate *gate, uint32_t id)
+static struct verify_wait *find_wait(struct verifier *gate, uint32_t id)
 {
 	for (size_t i = 0; id && i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id == id)
@@ -75,20 +75,20 @@ static struct verify_wait *find_wait(struct verify_gate *gate, uint32_t id)
 }
 
 /* Takes it from the table, and tells the exec gate. */
-static int answer_wait(struct verify_gate *gate, struct verify_wait *wait, const struct verify_answer *answer,
+static int answer_wait(struct verifier *gate, struct verify_wait *wait, const struct verify_answer *answer,
 		       const char *why)
 {
 	struct verify_outcome outcome = { .action = VERIFY_OFF };
 	uint64_t token = wait->token;
-	int r = answer ? verify_conclude(gate->run, &gate->noted, wait->pid, wait->exe, answer, &outcome)
-		       : verify_conclude_unknown(gate->run, &gate->noted, wait->pid, wait->exe, why, &outcome);
+	int r = answer ? verifier_conclude(gate->run, &gate->noted, wait->pid, wait->exe, answer, &outcome)
+		       : verifier_conclude_unknown(gate->run, &gate->noted, wait->pid, wait->exe, why, &outcome);
 
 	free_wait(gate, wait);
 	return r < 0 ? r : gate->owner.done(gate->owner.context, token, &outcome);
 }
 
 /* The program is gone: whoever waits could not be judged. */
-static int lose(struct verify_gate *gate, const char *why)
+static int lose(struct verifier *gate, const char *why)
 {
 	siginfo_t info;
 	int r = 0;
@@ -107,7 +107,7 @@ static int lose(struct verify_gate *gate, const char *why)
 	return r;
 }
 
-static uint64_t patience_ns(const struct verify_gate *gate)
+static uint64_t patience_ns(const struct verifier *gate)
 {
 	return (gate->state == STATE_STARTING ? VERIFY_START_MS : VERIFY_WAIT_MS) * (uint64_t)NS_PER_MS;
 }
@@ -119,7 +119,7 @@ static const char too_many[] = "too many commands wait to be judged";
 /* What was loaded says nothing about which commands are worth judging: that stood with it. */
 static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct verify_gate *gate = context;
+	struct verifier *gate = context;
 	const char *problem = frame_get_string(frame);
 	bool is_loaded = gate->made_fd < 0;
 	int r = 0;
@@ -131,9 +131,9 @@ static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_
 	if (problem && !gate->problem)
 		return -ENOMEM;
 	if (is_loaded && problem)
-		verify_rules_drop(gate->run, &gate->rules);
+		verifier_rules_drop(gate->run, &gate->rules);
 	else if (!is_loaded && !problem)
-		r = verify_rules_learn(gate->run, &gate->rules, frame, take_fd(&gate->made_fd));
+		r = verifier_rules_learn(gate->run, &gate->rules, frame, take_fd(&gate->made_fd));
 	close_fd(&gate->made_fd);
 	gate->state = STATE_SERVING;
 	/* Its work on what waits begins now. */
@@ -159,7 +159,7 @@ static int open_script(pid_t pid, const char *path, int *ret_errnum)
 	return fd < 0 ? FD_NONE : fd;
 }
 
-static int send_question(struct verify_gate *gate, const struct verify_wait *wait, const struct verify_question *about,
+static int send_question(struct verifier *gate, const struct verify_wait *wait, const struct verify_question *about,
 			 int fd)
 {
 	struct verify_question question = *about;
@@ -185,7 +185,7 @@ static bool looks_elsewhere(const struct verify_wait *wait, const char *path)
 
 static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct verify_gate *gate = context;
+	struct verifier *gate = context;
 	struct verify_wait *wait = find_wait(gate, frame_get_u32(frame));
 	const char *path = frame_get_string(frame);
 	struct verify_question question = { .file = VERIFY_SCRIPT, .path = path };
@@ -211,7 +211,7 @@ static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_
 
 static int handle_judged(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct verify_gate *gate = context;
+	struct verifier *gate = context;
 	struct verify_answer answer;
 	struct verify_wait *wait;
 	int r = verify_answer_get(frame, &answer);
@@ -234,7 +234,7 @@ static const struct frame_rule messages[] = {
 
 static int speaks(void *context, uint32_t events)
 {
-	struct verify_gate *gate = context;
+	struct verifier *gate = context;
 	int r = frame_dispatch(gate->near_fd, &gate->run->scratch, gate->state, messages,
 			       ARRAY_SIZE(messages), gate);
 
@@ -249,14 +249,14 @@ static int speaks(void *context, uint32_t events)
 }
 
 /* Nothing came from it for as long as one command may take; else it works, and what waits is only too much. */
-static bool hangs(const struct verify_gate *gate, uint64_t now_ns)
+static bool hangs(const struct verifier *gate, uint64_t now_ns)
 {
 	return now_ns - gate->heard_ns >= patience_ns(gate);
 }
 
 static int looks_at_time(void *context, uint32_t events)
 {
-	struct verify_gate *gate = context;
+	struct verifier *gate = context;
 	uint64_t expirations, now_ns = clock_monotonic_ns();
 	int r = 0;
 
@@ -280,7 +280,7 @@ static int looks_at_time(void *context, uint32_t events)
 
 /* ---- its life ---- */
 
-static int set_timer(struct verify_gate *gate)
+static int set_timer(struct verifier *gate)
 {
 	struct itimerspec every = { .it_interval = { 0, CHECK_MS * NS_PER_MS }, .it_value = { 0,
 		CHECK_MS * NS_PER_MS } };
@@ -293,7 +293,7 @@ static int set_timer(struct verify_gate *gate)
 	return loop_add(gate->run->loop, &gate->timer_source);
 }
 
-static int watch_time(struct verify_gate *gate)
+static int watch_time(struct verifier *gate)
 {
 	if (gate->waiting && gate->timer_fd < 0)
 		return set_timer(gate);
@@ -301,7 +301,7 @@ static int watch_time(struct verify_gate *gate)
 }
 
 /* Its first message: what was made of the rules before, or the files, and a place for what is made of them. */
-static int send_rules(struct verify_gate *gate, int files_fd)
+static int send_rules(struct verifier *gate, int files_fd)
 {
 	int fds[] = { files_fd, gate->made_fd };
 	bool is_load = files_fd < 0;
@@ -318,7 +318,7 @@ static int send_rules(struct verify_gate *gate, int files_fd)
 	return r < 0 ? r : frame_send(gate->near_fd, &gate->run->out, fds, is_load ? 1 : 2);
 }
 
-static int start_program(struct verify_gate *gate)
+static int start_program(struct verifier *gate)
 {
 	char *argv[] = { (char *)"atoll-verify", (char *)"--served", NULL };
 	const struct peer_spec spec = { .program = "atoll-verify", .argv = argv,
@@ -327,14 +327,14 @@ static int start_program(struct verify_gate *gate)
 	return peer_start_as(gate->run->request->init_path, &spec, &gate->near_fd, &gate->process);
 }
 
-static int start(struct verify_gate *gate)
+static int start(struct verifier *gate)
 {
 	cleanup_fd int files_fd = FD_NONE;
 	int r = 0;
 
 	close_fd(&gate->made_fd);
 	if (gate->rules.compiled_fd < 0) {
-		r = verify_rules_gather(gate->run, &gate->rules, &files_fd);
+		r = verifier_rules_gather(gate->run, &gate->rules, &files_fd);
 		if (r == 0)
 			r = gate->made_fd = fd_memfd_new("atoll-compiled");
 	}
@@ -348,9 +348,9 @@ static int start(struct verify_gate *gate)
 	return r == 0 ? loop_add(gate->run->loop, &gate->near_source) : r;
 }
 
-int verify_gate_prepare(struct verify_gate **ret_gate, struct run *run, const struct verify_owner *owner)
+int verifier_prepare(struct verifier **ret_gate, struct run *run, const struct verifier_owner *owner)
 {
-	struct verify_gate *gate;
+	struct verifier *gate;
 
 	if (!policy_verifies(run->policy->policy))
 		return 0;
@@ -361,40 +361,40 @@ int verify_gate_prepare(struct verify_gate **ret_gate, struct run *run, const st
 	gate->owner = *owner;
 	gate->near_fd = gate->timer_fd = gate->made_fd = FD_NONE;
 	gate->process = PIDREF_NONE;
-	gate->rules = VERIFY_RULES_NONE;
+	gate->rules = VERIFIER_RULES_NONE;
 	/* Nothing was kept: what judges commands is started by the first one, whatever it is, and parses. */
-	(void)!verify_rules_find(run, &gate->rules);
+	(void)!verifier_rules_find(run, &gate->rules);
 	*ret_gate = gate;
 	return 0;
 }
 
-const struct verify_noted *verify_gate_noted(const struct verify_gate *gate)
+const struct verifier_noted *verifier_noted(const struct verifier *gate)
 {
 	return gate ? &gate->noted : NULL;
 }
 
-static int start_once(struct verify_gate *gate)
+static int start_once(struct verifier *gate)
 {
 	if (gate->near_fd >= 0)
 		return 0;
 	return gate->falls >= VERIFY_FALLS_MAX ? -ESHUTDOWN : start(gate);
 }
 
-static bool is_worth(const struct verify_rules *of, const char *path)
+static bool is_worth(const struct verifier_rules *of, const char *path)
 {
-	return *path && (verify_rules_name(of, path) || verify_rules_word(of, path));
+	return *path && (verifier_rules_name(of, path) || verifier_rules_word(of, path));
 }
 
-static bool has_word(const struct verify_rules *of, const char *const *argv)
+static bool has_word(const struct verifier_rules *of, const char *const *argv)
 {
 	for (size_t i = 0; argv[i]; i++)
-		if (verify_rules_word(of, argv[i]))
+		if (verifier_rules_word(of, argv[i]))
 			return true;
 	return false;
 }
 
 /* Among the arguments that are beyond what is kept of an exec. What cannot be looked at is judged, which says so. */
-static bool may_have_word(const struct verify_rules *of, const struct watch_exec *exec)
+static bool may_have_word(const struct verifier_rules *of, const struct watch_exec *exec)
 {
 	char **left_out;
 	bool found;
@@ -410,15 +410,15 @@ static bool may_have_word(const struct verify_rules *of, const struct watch_exec
  * What it is to be judged as: the name that it was called by, or the one that its links lead to. NULL: it is not worth
  * it. While nobody has said which commands are, all are.
  */
-static const char *name_to_judge(const struct verify_gate *gate, const struct watch_exec *exec, const char *path)
+static const char *name_to_judge(const struct verifier *gate, const struct watch_exec *exec, const char *path)
 {
-	const struct verify_rules *of = &gate->rules;
+	const struct verifier_rules *of = &gate->rules;
 
 	if (!of->is_known || gate->problem || is_worth(of, exec->exe))
 		return exec->exe;
 	if (is_worth(of, path))
 		return path;
-	if (exec->argv[0] && verify_rules_name(of, exec->argv[0]))
+	if (exec->argv[0] && verifier_rules_name(of, exec->argv[0]))
 		return exec->exe;
 	return has_word(of, exec->argv) || (exec->argv_left_out && may_have_word(of, exec)) ? exec->exe : NULL;
 }
@@ -477,7 +477,7 @@ static void add_left_out(struct verify_wait *wait, const struct watch_exec *exec
 	free(left_out);
 }
 
-static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch_exec *exec, const char *name,
+static struct verify_wait *add_wait(struct verifier *gate, const struct watch_exec *exec, const char *name,
 				    uint64_t token)
 {
 	size_t count = strv_count(exec->argv), at = 0;
@@ -510,7 +510,7 @@ static struct verify_wait *add_wait(struct verify_gate *gate, const struct watch
 	return NULL;
 }
 
-int verify_gate_ask(struct verify_gate *gate, const struct watch_exec *exec, uint64_t token,
+int verifier_ask(struct verifier *gate, const struct watch_exec *exec, uint64_t token,
 		    struct verify_outcome *ret_outcome,
 		    int *ret_errnum)
 {
@@ -529,19 +529,19 @@ int verify_gate_ask(struct verify_gate *gate, const struct watch_exec *exec, uin
 		return 0;
 	}
 	if (r < 0)
-		return verify_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
+		return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
 					"nobody can tell what is executed: it cannot be looked at", ret_outcome);
 	name = name_to_judge(gate, exec, path);
 	if (fd < 0 && !name)
 		return 0;
 	r = start_once(gate);
 	if (r < 0)
-		return verify_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
+		return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
 					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
 						     : "what judges commands cannot be started", ret_outcome);
 	wait = add_wait(gate, exec, name ? name : exec->exe, token);
 	if (!wait)
-		return verify_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe, too_many, ret_outcome);
+		return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe, too_many, ret_outcome);
 	question.path = path;
 	if (fd < 0)
 		question.file = VERIFY_NO_FILE;
@@ -551,19 +551,19 @@ int verify_gate_ask(struct verify_gate *gate, const struct watch_exec *exec, uin
 	if (r == 0)
 		return 1;
 	free_wait(gate, wait);
-	return verify_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
+	return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
 				       "what judges commands cannot be reached",
 				       ret_outcome);
 }
 
-void verify_gate_forget(struct verify_gate *gate, uint64_t token)
+void verifier_forget(struct verifier *gate, uint64_t token)
 {
 	for (size_t i = 0; gate && i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id && gate->waits[i].token == token)
 			free_wait(gate, &gate->waits[i]);
 }
 
-void verify_gate_close(struct verify_gate *gate)
+void verifier_close(struct verifier *gate)
 {
 	siginfo_t info;
 
@@ -581,7 +581,7 @@ void verify_gate_close(struct verify_gate *gate)
 	}
 }
 
-void verify_gate_free(struct verify_gate *gate)
+void verifier_free(struct verifier *gate)
 {
 	if (!gate)
 		return;
@@ -589,7 +589,7 @@ void verify_gate_free(struct verify_gate *gate)
 		if (gate->waits[i].id)
 			free_wait(gate, &gate->waits[i]);
 	close_fd(&gate->made_fd);
-	verify_rules_done(&gate->rules);
+	verifier_rules_done(&gate->rules);
 	free(gate->problem);
 	free(gate);
 }

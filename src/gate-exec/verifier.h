@@ -15,7 +15,7 @@
 #include "wire/verify.h"
 
 struct run;
-struct verify_gate;
+struct verifier;
 
 /* What the findings lead to, and the one that led to it. VERIFY_OFF: nothing was found, or nothing is looked at. */
 struct verify_outcome {
@@ -25,13 +25,13 @@ struct verify_outcome {
 };
 
 /* What ran though something bad was found in it. */
-struct verify_noted {
+struct verifier_noted {
 	uint64_t count;
 	char first[96];              /* the rule of the first one */
 };
 
 /* Who hears of outcomes. Negative: the log failed. */
-struct verify_owner {
+struct verifier_owner {
 	int (*done)(void *context, uint64_t token, const struct verify_outcome *outcome);
 	void *context;
 };
@@ -48,28 +48,28 @@ enum {
  * Looks up what is known of the rules, before anything runs inside: they are the ones that the sandbox is judged by for
  * its whole life. Nothing where the policy has nothing looked at. 0 also where nothing is known: then the first command
  * starts what judges it, which reads them. *ret_gate stays NULL where nothing is looked at; else it is owned by the
- * caller, for verify_gate_free(). -ENOMEM.
+ * caller, for verifier_free(). -ENOMEM.
  */
-int verify_gate_prepare(struct verify_gate **ret_gate, struct run *run, const struct verify_owner *owner) MUST_USE;
+int verifier_prepare(struct verifier **ret_gate, struct run *run, const struct verifier_owner *owner) MUST_USE;
 
 /* Borrowed; gate may be NULL, and the answer then is. */
-const struct verify_noted *verify_gate_noted(const struct verify_gate *gate);
+const struct verifier_noted *verifier_noted(const struct verifier *gate);
 
 /*
  * 0: *ret_outcome says it, or where *ret_errnum is set there is nothing to look at: the exec fails with it, whatever is
  * there a moment later; 1: the owner's done(token, …) will be called; negative: the log failed. exec is borrowed
- * during the call; its caller stands still. After verify_gate_prepare(), of a policy that has it looked at.
+ * during the call; its caller stands still. After verifier_prepare(), of a policy that has it looked at.
  */
-int verify_gate_ask(struct verify_gate *gate, const struct watch_exec *exec, uint64_t token,
+int verifier_ask(struct verifier *gate, const struct watch_exec *exec, uint64_t token,
 		    struct verify_outcome *ret_outcome,
 		    int *ret_errnum)
 	MUST_USE;
 
 /* Nobody waits for it any more. */
-void verify_gate_forget(struct verify_gate *gate, uint64_t token);
+void verifier_forget(struct verifier *gate, uint64_t token);
 
 /* Ends what judges. Nothing is asked afterwards. */
-void verify_gate_close(struct verify_gate *gate);
+void verifier_close(struct verifier *gate);
 
 /* After that. */
-void verify_gate_free(struct verify_gate *gate);
+void verifier_free(struct verifier *gate);

@@ -134,12 +134,12 @@ static int hear_number(void *context, struct frame *frame, void (*handle)(struct
 
 static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	return hear_number(context, frame, gate_asking_forget);
+	return hear_number(context, frame, gate_questions_forget);
 }
 
 static int on_left(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	return hear_number(context, frame, gate_asking_left);
+	return hear_number(context, frame, gate_questions_left);
 }
 
 static int on_arrived(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -164,7 +164,7 @@ static int on_policy_set(void *context, struct frame *frame, int *fds, size_t fd
 	uint32_t errnum = frame_get_u32(frame), ended = frame_get_u32(frame);
 
 	return frame_finish(frame) < 0 || errnum > INT16_MAX ? -EBADMSG
-							     : change_conclude(context, (int)errnum, ended);
+							     : policy_change_conclude(context, (int)errnum, ended);
 }
 
 static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_count)

@@ -148,7 +148,7 @@ static int copy_tape(const struct run_request *request)
 /* The policy as it is now, for the gate to map. */
 static int copy_snapshot(const struct net_gate *gate)
 {
-	const struct change *change = &gate->change;
+	const struct policy_change *change = &gate->change;
 	int fd = fd_memfd_sealed("snapshot", change->bytes ? change->bytes : gate->run->policy->bytes,
 				 change->bytes ? change->size : gate->run->policy->size);
 
@@ -284,7 +284,7 @@ static void close_link(struct net_gate *gate)
 	if (gate->state == LINK_GONE)
 		return;
 	gate->state = LINK_GONE;
-	gate_asking_done(gate);
+	gate_questions_done(gate);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		loop_remove(gate->run->loop, &gate->sources[i]);
 	loop_remove(gate->run->loop, &gate->near_source);
@@ -305,7 +305,7 @@ static int conclude_loss(struct net_gate *gate)
 		return 0;
 	close_link(gate);
 	r = gate_log_failure(gate);
-	return r == 0 && gate->change.is_pending ? change_conclude(gate, ENETDOWN, 0) : r;
+	return r == 0 && gate->change.is_pending ? policy_change_conclude(gate, ENETDOWN, 0) : r;
 }
 
 static int near_ready(void *context, uint32_t events)
@@ -337,14 +337,14 @@ static void hand_over(struct net_gate *gate)
 	}
 	if (gate_pause_left_ms(gate))
 		gate_pause(gate);
-	gate_say_asking(gate, gate_asking_is_on(gate));
+	gate_say_asking(gate, gate_questions_is_on(gate));
 }
 
 /* Another policy, which the gate is told where it is there. */
 static int check_change(struct net_gate *gate)
 {
-	struct change *change = &gate->change;
-	const struct change_policy *next = &change->held[change->count - 1];
+	struct policy_change *change = &gate->change;
+	const struct policy_change_snapshot *next = &change->held[change->count - 1];
 
 	if (clock_monotonic_ns() >= change->until_ns)
 		gate_mark_lost(gate, "it did not take another policy");
@@ -352,7 +352,7 @@ static int check_change(struct net_gate *gate)
 		return 0;
 	change->is_told = true;
 	if (gate->state == LINK_IDLE)
-		return change_conclude(gate, 0, 0);
+		return policy_change_conclude(gate, 0, 0);
 	/* Started for its certificate, and not used yet: nobody would hear its answer. */
 	if (gate->sockets[GATE_DNS_UDP] >= 0)
 		hand_over(gate);
@@ -365,7 +365,7 @@ int gate_check(struct net_gate *gate)
 	int r = gate->change.is_pending ? check_change(gate) : 0;
 
 	if (r == 0 && gate_is_there(gate))
-		gate_say_asking(gate, gate_asking_is_on(gate));
+		gate_say_asking(gate, gate_questions_is_on(gate));
 	return r < 0 ? r : conclude_loss(gate);
 }
 

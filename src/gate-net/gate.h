@@ -67,8 +67,8 @@ struct net_gate {
 	const struct policy *next_policy;   /* while it changes: what goes out is allowed by both; NULL */
 	unsigned state;                     /* enum gate_link_state */
 	struct gate_names names;
-	struct gate_asking asking;
-	struct change change;               /* of the policy */
+	struct gate_questions asking;
+	struct policy_change change;               /* of the policy */
 	struct publish publish;
 	uint32_t last_id;                   /* of a connection */
 	struct cooldown cooldown;

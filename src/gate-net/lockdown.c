@@ -42,7 +42,7 @@ static struct net_rule *deny_all(const struct policy *policy, size_t *ret_count,
 
 static int hand_over(struct net_gate *gate, const struct policy *policy)
 {
-	struct change_asker asker = { .uid = getuid(), .pid = getpid() };
+	struct policy_change_asker asker = { .uid = getuid(), .pid = getpid() };
 	cleanup_fd int fd = FD_NONE;
 	cleanup_buf struct buf bytes;
 	struct err err = { 0 };
@@ -52,10 +52,10 @@ static int hand_over(struct net_gate *gate, const struct policy *policy)
 	r = snapshot_store(&bytes, policy, NULL, 0);
 	if (r == 0)
 		r = fd = fd_memfd_sealed("snapshot", bytes.bytes, bytes.size);
-	return r < 0 ? r : change_begin(gate, fd, &asker, &err);
+	return r < 0 ? r : policy_change_begin(gate, fd, &asker, &err);
 }
 
-int close_network(struct net_gate *gate)
+int lockdown_begin(struct net_gate *gate)
 {
 	cleanup_free struct net_rule *rules = NULL;
 	struct policy closed = *gate->run->network_policy;

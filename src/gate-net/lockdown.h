@@ -11,4 +11,4 @@
 struct net_gate;
 
 /* 0: under way, or there is nothing to close; -EBUSY: not now, try again; another negative: it cannot be. */
-int close_network(struct net_gate *gate) MUST_USE;
+int lockdown_begin(struct net_gate *gate) MUST_USE;

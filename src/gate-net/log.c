@@ -332,7 +332,7 @@ static int deny_unasked(struct net_gate *gate, enum audit_type type, const struc
 {
 	struct gate_open open = { .pid = (uint32_t)pid, .host = action->subject, .port = action->port };
 	struct queue_outcome outcome;
-	int r = gate_asking_list(gate, &open, &decision, &outcome);
+	int r = gate_questions_list(gate, &open, &decision, &outcome);
 
 	if (r < 0)
 		return r;
@@ -380,7 +380,7 @@ static int judge_open(struct net_gate *gate, const struct gate_open *open, bool 
 	int r;
 
 	if (decision.verdict == VERDICT_ASK && is_final && !is_paused(gate)) {
-		r = gate_asking_begin(gate, open, &decision, &outcome);
+		r = gate_questions_begin(gate, open, &decision, &outcome);
 		if (r)
 			return r < 0 ? r : GATE_LOG_WAITS;
 		take_outcome(&decision, &outcome);
@@ -527,7 +527,7 @@ int gate_log_ask(struct net_gate *gate, const struct gate_ask *ask)
 
 	/* The policy has changed on the way: the gate judges once more, as it does the next time. */
 	if (decision.verdict == VERDICT_ASK)
-		return gate_asking_request(gate, ask, &decision);
+		return gate_questions_request(gate, ask, &decision);
 	decision.verdict = decision.verdict >= VERDICT_SIMULATE ? VERDICT_ALLOW : VERDICT_DENY;
 	gate_answer_request(gate, ask->id, &decision);
 	return 0;
@@ -580,7 +580,7 @@ static int log_request(struct net_gate *gate, struct decision decision, const st
 	struct gate_answered answered;
 
 	/* Counted when it was let out, once; what it was let out by stands in the record. */
-	if (request->asked && gate_asking_take(gate, request->asked, &answered) && decision.verdict == VERDICT_ASK)
+	if (request->asked && gate_questions_take(gate, request->asked, &answered) && decision.verdict == VERDICT_ASK)
 		decision = (struct decision){ answered.verdict, { answered.rule, "", 0 }, answered.reason,
 					      answered.hint, NULL };
 	if (request->leak.secret && request->leak.is_refused)
@@ -631,7 +631,7 @@ static int judge_address(struct net_gate *gate, const struct watch_network *even
 	int r;
 
 	/* What is asked about is asked at the gate, where it can wait. */
-	if (decision.verdict == VERDICT_ALLOW || (decision.verdict == VERDICT_ASK && gate_asking_is_on(gate)))
+	if (decision.verdict == VERDICT_ALLOW || (decision.verdict == VERDICT_ASK && gate_questions_is_on(gate)))
 		return 0;
 	if (decision.verdict == VERDICT_ASK)
 		r = deny_unasked(gate, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);

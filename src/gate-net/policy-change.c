@@ -20,7 +20,7 @@
 enum { PATIENCE_MS = 5000, MS_NS = 1000000, SHOWN_MAX = 32,
        SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 
-void change_done(struct change *change)
+void policy_change_done(struct policy_change *change)
 {
 	for (size_t i = 0; i < change->count; i++) {
 		snapshot_free(change->held[i].snapshot);
@@ -30,9 +30,9 @@ void change_done(struct change *change)
 
 /* ---- what was handed in ---- */
 
-static int read_snapshot(int fd, struct change_policy *ret_policy)
+static int read_snapshot(int fd, struct policy_change_snapshot *ret_policy)
 {
-	struct change_policy policy = { 0 };
+	struct policy_change_snapshot policy = { 0 };
 	struct stat st;
 	int r;
 
@@ -174,7 +174,7 @@ static void write_change(struct json *json, const void *context)
 	put_differences(json, change, false);
 }
 
-static int record_change(struct net_gate *gate, const struct change_policy *next, uint32_t ended)
+static int record_change(struct net_gate *gate, const struct policy_change_snapshot *next, uint32_t ended)
 {
 	struct change_context context = { .gate = gate, .from = gate->run->network_policy,
 					  .to = snapshot_policy(next->snapshot), .ended = ended };
@@ -192,7 +192,7 @@ static int record_change(struct net_gate *gate, const struct change_policy *next
 }
 
 /* For ps, and for what is forked from this session later. */
-static int keep(struct net_gate *gate, const struct change_policy *next)
+static int keep(struct net_gate *gate, const struct policy_change_snapshot *next)
 {
 	struct session_record *record = &gate->store->record;
 	char *name = str_dup(snapshot_policy(next->snapshot)->name);
@@ -211,7 +211,7 @@ static int keep(struct net_gate *gate, const struct change_policy *next)
 
 static void tell_asker(struct net_gate *gate, const struct err *err, uint32_t ended)
 {
-	struct change_asker asker = gate->change.asker;
+	struct policy_change_asker asker = gate->change.asker;
 
 	gate->change.asker.client = NULL;
 	if (asker.client)
@@ -221,8 +221,8 @@ static void tell_asker(struct net_gate *gate, const struct err *err, uint32_t en
 /* The record comes first: what is newly allowed is granted from here on. */
 static int commit(struct net_gate *gate, uint32_t ended)
 {
-	struct change *change = &gate->change;
-	struct change_policy *next = &change->held[change->count - 1];
+	struct policy_change *change = &gate->change;
+	struct policy_change_snapshot *next = &change->held[change->count - 1];
 	struct err err = { 0 };
 	int r = record_change(gate, next, ended);
 
@@ -242,7 +242,7 @@ static int commit(struct net_gate *gate, uint32_t ended)
 	return 0;
 }
 
-int change_conclude(struct net_gate *gate, int errnum, uint32_t ended)
+int policy_change_conclude(struct net_gate *gate, int errnum, uint32_t ended)
 {
 	struct err err;
 
@@ -258,10 +258,11 @@ int change_conclude(struct net_gate *gate, int errnum, uint32_t ended)
 	return 0;
 }
 
-int change_begin(struct net_gate *gate, int snapshot_fd, const struct change_asker *asker, struct err *err)
+int policy_change_begin(struct net_gate *gate, int snapshot_fd, const struct policy_change_asker *asker,
+			struct err *err)
 {
-	struct change *change = &gate->change;
-	struct change_policy next;
+	struct policy_change *change = &gate->change;
+	struct policy_change_snapshot next;
 	int r;
 
 	if (change->is_pending)
@@ -286,7 +287,7 @@ int change_begin(struct net_gate *gate, int snapshot_fd, const struct change_ask
 	return 0;
 }
 
-void change_forget_asker(struct net_gate *gate, const void *client)
+void policy_change_forget_asker(struct net_gate *gate, const void *client)
 {
 	if (gate->change.asker.client == client)
 		gate->change.asker.client = NULL;

@@ -21,14 +21,14 @@ struct net_gate;
 enum { CHANGES_MAX = 64 };
 
 /* A policy that was handed in; bytes and snapshot are owned. */
-struct change_policy {
+struct policy_change_snapshot {
 	void *bytes;
 	size_t size;
 	struct snapshot *snapshot;
 };
 
 /* Who asks for another policy. */
-struct change_asker {
+struct policy_change_asker {
 	/* It is in force (err NULL), and ended so many connections; or it is not. */
 	void (*done)(void *client, const struct err *err, uint32_t ended);
 	void *client;                  /* NULL: nobody waits */
@@ -36,13 +36,13 @@ struct change_asker {
 	pid_t pid;
 };
 
-struct change {
-	struct change_policy held[CHANGES_MAX];
+struct policy_change {
+	struct policy_change_snapshot held[CHANGES_MAX];
 	size_t count;                  /* that were tried; the last one may be pending */
 	unsigned made;                 /* that came into force */
 	const void *bytes;             /* of the policy in force, borrowed; NULL: the one of the start */
 	size_t size;
-	struct change_asker asker;     /* of the last one */
+	struct policy_change_asker asker;     /* of the last one */
 	bool is_pending;
 	bool is_told;                  /* the gate knows the pending one */
 	uint64_t until_ns;             /* when patience with the gate ends */
@@ -53,12 +53,13 @@ struct change {
  * snapshot_fd (borrowed): a sealed memfd. 0: gate_check() tells the gate, and asker->done() will be called.
  * Negative with *err: it cannot be, and nothing has changed.
  */
-int change_begin(struct net_gate *gate, int snapshot_fd, const struct change_asker *asker, struct err *err) MUST_USE;
+int policy_change_begin(struct net_gate *gate, int snapshot_fd, const struct policy_change_asker *asker,
+			struct err *err) MUST_USE;
 
 /* The gate has it (errnum 0), and ended so many connections; or it has not. Negative: the log failed. */
-int change_conclude(struct net_gate *gate, int errnum, uint32_t ended) MUST_USE;
+int policy_change_conclude(struct net_gate *gate, int errnum, uint32_t ended) MUST_USE;
 
 /* Nobody waits any more. */
-void change_forget_asker(struct net_gate *gate, const void *client);
+void policy_change_forget_asker(struct net_gate *gate, const void *client);
 
-void change_done(struct change *change);
+void policy_change_done(struct policy_change *change);

@@ -82,13 +82,13 @@ static bool is_gone(void *context, uint64_t token)
 	return true;
 }
 
-void gate_asking_left(struct net_gate *gate, uint32_t id)
+void gate_questions_left(struct net_gate *gate, uint32_t id)
 {
 	for (struct gate_pending *at = gate->asking.first; at; at = at->next)
 		at->has_left = at->has_left || at->id == id;
 }
 
-int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
+int gate_questions_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		      struct queue_outcome *out)
 {
 	struct gate_pending *pending = calloc(1, sizeof *pending);
@@ -116,7 +116,7 @@ int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const
 	return 1;
 }
 
-int gate_asking_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
+int gate_questions_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		     struct queue_outcome *out)
 {
 	char program[PATH_MAX];
@@ -200,7 +200,7 @@ static struct gate_pending *add_request(struct net_gate *gate, const struct gate
 	return NULL;
 }
 
-int gate_asking_request(struct net_gate *gate, const struct gate_ask *ask, const struct decision *decision)
+int gate_questions_request(struct net_gate *gate, const struct gate_ask *ask, const struct decision *decision)
 {
 	static const struct decision full = {
 		VERDICT_DENY, { "ask.requests", "", 0 },
@@ -232,7 +232,7 @@ int gate_asking_request(struct net_gate *gate, const struct gate_ask *ask, const
 	return r < 0 ? r : 0;
 }
 
-bool gate_asking_take(struct net_gate *gate, uint32_t id, struct gate_answered *ret_answered)
+bool gate_questions_take(struct net_gate *gate, uint32_t id, struct gate_answered *ret_answered)
 {
 	struct gate_pending *request = find_request(gate, id);
 
@@ -243,7 +243,7 @@ bool gate_asking_take(struct net_gate *gate, uint32_t id, struct gate_answered *
 	return true;
 }
 
-void gate_asking_forget(struct net_gate *gate, uint32_t id)
+void gate_questions_forget(struct net_gate *gate, uint32_t id)
 {
 	struct queue_waiter waiter = { .done = on_request_answer, .context = gate, .token = id };
 	struct gate_pending *request = find_request(gate, id);
@@ -257,12 +257,12 @@ void gate_asking_forget(struct net_gate *gate, uint32_t id)
 
 /* ---- all ---- */
 
-bool gate_asking_is_on(struct net_gate *gate)
+bool gate_questions_is_on(struct net_gate *gate)
 {
 	return queue_was_heard(gate->queue) || queue_has_network_grants(gate->queue);
 }
 
-void gate_asking_done(struct net_gate *gate)
+void gate_questions_done(struct net_gate *gate)
 {
 	while (gate->asking.first) {
 		struct queue_waiter waiter = { .done = on_answer, .context = gate->asking.first };
@@ -271,5 +271,5 @@ void gate_asking_done(struct net_gate *gate)
 		drop(gate, gate->asking.first);
 	}
 	while (gate->asking.requests)
-		gate_asking_forget(gate, gate->asking.requests->id);
+		gate_questions_forget(gate, gate->asking.requests->id);
 }

@@ -24,7 +24,7 @@ struct gate_answered {
 enum { GATE_REQUESTS_ASKED_MAX = 2048 };
 
 /* Those that wait; at most QUEUE_WAITERS_MAX. */
-struct gate_asking {
+struct gate_questions {
 	struct gate_pending *first;  /* owned */
 	bool is_on;                  /* the gate was told so: GATE_ASKING */
 	struct gate_pending *requests; /* owned: those that wait, and those that were answered and are not over */
@@ -35,30 +35,30 @@ struct gate_asking {
  * Asks about a connection that decision asks about. 1: it waits, and is judged by gate_log_answered() later; 0: *out
  * is the answer; negative: the log failed.
  */
-int gate_asking_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
+int gate_questions_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		      struct queue_outcome *out) MUST_USE;
 
 /* The same for what cannot wait: a name that was looked up (port 0), an address. It stays listed. */
-int gate_asking_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
+int gate_questions_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		     struct queue_outcome *out) MUST_USE;
 
 /* Whether it makes sense to let it come to a question: somebody hears, or something was granted. */
-bool gate_asking_is_on(struct net_gate *gate);
+bool gate_questions_is_on(struct net_gate *gate);
 
 /*
  * Asks about a request; gate_log_asked() hears the answer, at once or later. Its answer is kept until it is over. A
  * number that is used already is -EBADMSG; else negative: the log failed.
  */
-int gate_asking_request(struct net_gate *gate, const struct gate_ask *ask, const struct decision *decision) MUST_USE;
+int gate_questions_request(struct net_gate *gate, const struct gate_ask *ask, const struct decision *decision) MUST_USE;
 
 /* What was answered about this request, which is over now: it is forgotten. False: nobody was asked about it. */
-bool gate_asking_take(struct net_gate *gate, uint32_t id, struct gate_answered *ret_answered);
+bool gate_questions_take(struct net_gate *gate, uint32_t id, struct gate_answered *ret_answered);
 
 /* Nobody waits for the answer, or needs it, any more. */
-void gate_asking_forget(struct net_gate *gate, uint32_t id);
+void gate_questions_forget(struct net_gate *gate, uint32_t id);
 
 /* The client of a connection has said all that it will: it is forgotten as soon as its program is gone. */
-void gate_asking_left(struct net_gate *gate, uint32_t id);
+void gate_questions_left(struct net_gate *gate, uint32_t id);
 
 /* There is no gate any more: nobody waits. */
-void gate_asking_done(struct net_gate *gate);
+void gate_questions_done(struct net_gate *gate);

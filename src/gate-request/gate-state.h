@@ -25,21 +25,21 @@ enum {
 	DESK_DEAF_MS = 60000,        /* no paths are looked at for so long after a file system did not answer */
 };
 
-struct desk_pending {
+struct access_pending {
 	uint32_t id;                 /* 0: free */
 	uint32_t question;
 	uint32_t kind;
 	char *path;                  /* real, of files; owned, NULL: none */
 };
 
-struct desk_kept {
+struct access_kept {
 	uint32_t question;
 	void *frame;                 /* DESK_WANT as it came; owned */
 	size_t size;
 };
 
 /* A token that atoll-token looks at. */
-struct desk_token {
+struct access_token {
 	uint32_t id;                 /* of the request; 0: there is none */
 	int near_fd;                 /* owned */
 	struct loop_source source;
@@ -47,7 +47,7 @@ struct desk_token {
 	uint64_t free_ns;            /* the next one is looked at from then on */
 };
 
-struct desk {
+struct access_gate {
 	struct run *run;
 	struct queue *queue;         /* of questions */
 	struct runtime_mounts *mounts; /* what was granted and brought in */
@@ -55,18 +55,18 @@ struct desk {
 	struct loop_source listen_source, near_source;
 	struct pidref process;
 	unsigned falls;
-	struct desk_pending pending[DESK_PENDING_MAX];
-	struct desk_kept kept[DESK_KEPT_MAX];
+	struct access_pending pending[DESK_PENDING_MAX];
+	struct access_kept kept[DESK_KEPT_MAX];
 	size_t kept_next;
 	uint64_t tokens, refilled_ns, deaf_until_ns;
-	struct desk_token token;
+	struct access_token token;
 };
 
 /* Serves one message of the desk. 1; 0: it has gone; -EPROTO: it broke the rules; another negative: the log failed. */
-int requests_serve(struct desk *desk) MUST_USE;
+int access_gate_serve(struct access_gate *gate) MUST_USE;
 
 /* Nobody waits at the desk any more. */
-void requests_forget(struct desk *desk);
+void access_gate_forget(struct access_gate *gate);
 
-/* Sends what is in the run's out to the desk, if there is one; one that does not read is ended. */
-void desk_send(struct desk *desk);
+/* Sends what is in the run's out to the gate, if there is one; one that does not read is ended. */
+void access_gate_send(struct access_gate *gate);

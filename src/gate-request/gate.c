@@ -56,104 +56,105 @@ static int bind_inside(void *context, int root_fd, int *ret_fd)
 static int connection_waits(void *context, uint32_t events);
 
 /* Ends the program, if there is one; whoever waited at it hears the end of the connection. */
-static void lose(struct desk *desk)
+static void lose(struct access_gate *gate)
 {
-	loop_remove(desk->run->loop, &desk->near_source);
-	close_fd(&desk->near_fd);
-	peer_end(&desk->process);
-	requests_forget(desk);
+	loop_remove(gate->run->loop, &gate->near_source);
+	close_fd(&gate->near_fd);
+	peer_end(&gate->process);
+	access_gate_forget(gate);
 	/* The number of its request means another one to the next desk. */
-	desk_token_done(desk);
+	access_token_done(gate);
 }
 
 /* There is nobody at the desk. One that falls again and again is left alone: connections are refused from then on. */
-static int vacate(struct desk *desk, bool is_fall)
+static int vacate(struct access_gate *gate, bool is_fall)
 {
-	lose(desk);
-	desk->falls += is_fall;
-	if (desk->falls >= DESK_STARTS_MAX) {
-		close_fd(&desk->listen_fd);
+	lose(gate);
+	gate->falls += is_fall;
+	if (gate->falls >= DESK_STARTS_MAX) {
+		close_fd(&gate->listen_fd);
 		return 0;
 	}
-	return loop_add(desk->run->loop, &desk->listen_source);
+	return loop_add(gate->run->loop, &gate->listen_source);
 }
 
-void desk_send(struct desk *desk)
+void access_gate_send(struct access_gate *gate)
 {
 	/* It is told of its end by the loop, as if it had gone by itself. */
-	if (desk->near_fd >= 0 && frame_send(desk->near_fd, &desk->run->out, NULL, 0) < 0)
-		shutdown(desk->near_fd, SHUT_RDWR);
+	if (gate->near_fd >= 0 && frame_send(gate->near_fd, &gate->run->out, NULL, 0) < 0)
+		shutdown(gate->near_fd, SHUT_RDWR);
 }
 
 static int desk_speaks(void *context, uint32_t events)
 {
-	struct desk *desk = context;
-	int r = requests_serve(desk);
+	struct access_gate *gate = context;
+	int r = access_gate_serve(gate);
 
 	(void)events;
 	if (r > 0)
 		return 0;
 	if (r < 0 && r != -EPROTO && r != -EBADMSG && r != -ECONNRESET)
 		return r;
-	return vacate(desk, r < 0);
+	return vacate(gate, r < 0);
 }
 
-static int start(struct desk *desk)
+static int start(struct access_gate *gate)
 {
-	int r = peer_start(desk->run, "atoll-desk", peer_uid(desk->run, PEER_DESK), &desk->near_fd, &desk->process);
+	int r = peer_start(gate->run, "atoll-desk", peer_uid(gate->run, PEER_DESK), &gate->near_fd, &gate->process);
 
-	frame_begin(&desk->run->out, DESK_START);
+	frame_begin(&gate->run->out, DESK_START);
 	if (r == 0)
-		r = frame_end(&desk->run->out);
+		r = frame_end(&gate->run->out);
 	if (r == 0)
-		r = frame_send(desk->near_fd, &desk->run->out, &desk->listen_fd, 1);
-	desk->near_source = (struct loop_source){ .fd = desk->near_fd, .events = EPOLLIN, .ready = desk_speaks,
-						  .context = desk };
-	return r == 0 ? loop_add(desk->run->loop, &desk->near_source) : r;
+		r = frame_send(gate->near_fd, &gate->run->out, &gate->listen_fd, 1);
+	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = desk_speaks,
+						  .context = gate };
+	return r == 0 ? loop_add(gate->run->loop, &gate->near_source) : r;
 }
 
 static int connection_waits(void *context, uint32_t events)
 {
-	struct desk *desk = context;
+	struct access_gate *gate = context;
 
 	(void)events;
-	loop_remove(desk->run->loop, &desk->listen_source);
-	return start(desk) < 0 ? vacate(desk, true) : 0;
+	loop_remove(gate->run->loop, &gate->listen_source);
+	return start(gate) < 0 ? vacate(gate, true) : 0;
 }
 
-bool desk_open(struct desk **ret_desk, struct run *run, struct runtime_mounts *mounts, struct queue *queue)
+bool access_gate_open(struct access_gate **ret_gate, struct run *run, struct runtime_mounts *mounts,
+		      struct queue *queue)
 {
 	const struct namespaces_task task = { .inside = bind_inside };
-	struct desk *desk = calloc(1, sizeof *desk);
+	struct access_gate *gate = calloc(1, sizeof *gate);
 
-	if (!desk)
+	if (!gate)
 		return false;
-	*desk = (struct desk){ .run = run, .queue = queue, .mounts = mounts, .listen_fd = FD_NONE, .near_fd = FD_NONE,
-			       .process = PIDREF_NONE, .tokens = DESK_BURST,
+	*gate = (struct access_gate){ .run = run, .queue = queue, .mounts = mounts, .listen_fd = FD_NONE,
+				      .near_fd = FD_NONE, .process = PIDREF_NONE, .tokens = DESK_BURST,
 			       .token = { .near_fd = FD_NONE, .process = PIDREF_NONE },
 			       .refilled_ns = clock_monotonic_ns() };
 	/* Also where it fails: then nobody asks here. */
-	*ret_desk = desk;
-	if (namespaces_run(run, &task, &desk->listen_fd) < 0)
+	*ret_gate = gate;
+	if (namespaces_run(run, &task, &gate->listen_fd) < 0)
 		return false;
-	desk->listen_source = (struct loop_source){ .fd = desk->listen_fd, .events = EPOLLIN,
-						    .ready = connection_waits, .context = desk };
-	return loop_add(run->loop, &desk->listen_source) == 0;
+	gate->listen_source = (struct loop_source){ .fd = gate->listen_fd, .events = EPOLLIN,
+						    .ready = connection_waits, .context = gate };
+	return loop_add(run->loop, &gate->listen_source) == 0;
 }
 
-bool desk_is_wanted(const struct run *run, const char *path)
+bool access_gate_is_wanted(const struct run *run, const char *path)
 {
 	return str_equal(path_basename(path), path_basename(DESK_SOCKET)) && policy_hears_requests(run->policy->policy);
 }
 
-void desk_close(struct desk *desk)
+void access_gate_close(struct access_gate *gate)
 {
-	if (!desk)
+	if (!gate)
 		return;
-	lose(desk);
-	loop_remove(desk->run->loop, &desk->listen_source);
-	close_fd(&desk->listen_fd);
+	lose(gate);
+	loop_remove(gate->run->loop, &gate->listen_source);
+	close_fd(&gate->listen_fd);
 	for (size_t i = 0; i < DESK_KEPT_MAX; i++)
-		free(desk->kept[i].frame);
-	free(desk);
+		free(gate->kept[i].frame);
+	free(gate);
 }

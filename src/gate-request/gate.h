@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-struct desk;
+struct access_gate;
 struct queue;
 struct run;
 struct runtime_mounts;
@@ -18,13 +18,14 @@ struct runtime_mounts;
  * Whether a connection to this socket, on which nobody listens, is one to the desk. Whatever way the caller names it:
  * in a place of its own it gets what it has there.
  */
-bool desk_is_wanted(const struct run *run, const char *path);
+bool access_gate_is_wanted(const struct run *run, const char *path);
 
 /*
- * Makes the socket where there was a name only. What is given is borrowed for its life; *ret_desk is owned by the
+ * Makes the socket where there was a name only. What is given is borrowed for its life; *ret_gate is owned by the
  * caller also where nobody can listen there (false), and stays NULL where memory is short.
  */
-bool desk_open(struct desk **ret_desk, struct run *run, struct runtime_mounts *mounts, struct queue *queue);
+bool access_gate_open(struct access_gate **ret_gate, struct run *run, struct runtime_mounts *mounts,
+		      struct queue *queue);
 
-/* The sandbox has ended; desk may be NULL. */
-void desk_close(struct desk *desk);
+/* The sandbox has ended; gate may be NULL. */
+void access_gate_close(struct access_gate *gate);

@@ -30,23 +30,23 @@ struct judged {
 	struct err err;              /* why a file could not be brought in; ERR_NONE: nothing is known against it */
 };
 
-static int reply(struct desk *desk, const struct desk_answer *answer)
+static int reply(struct access_gate *gate, const struct desk_answer *answer)
 {
-	if (desk_answer_put(&desk->run->out, answer) == 0)
-		desk_send(desk);
+	if (desk_answer_put(&gate->run->out, answer) == 0)
+		access_gate_send(gate);
 	return 0;
 }
 
-static int reply_invalid(struct desk *desk, uint32_t id, const char *reason, const char *hint)
+static int reply_invalid(struct access_gate *gate, uint32_t id, const char *reason, const char *hint)
 {
-	return reply(desk, &(struct desk_answer){ .id = id, .verdict = DESK_INVALID, .reason = reason, .hint = hint });
+	return reply(gate, &(struct desk_answer){ .id = id, .verdict = DESK_INVALID, .reason = reason, .hint = hint });
 }
 
 /* With what is near and allowed. */
-static int reply_refusal(struct desk *desk, const struct judged *judged, enum desk_verdict verdict)
+static int reply_refusal(struct access_gate *gate, const struct judged *judged, enum desk_verdict verdict)
 {
 	const char *names[POLICY_NEAR_MAX + 1] = { NULL };
-	const struct policy *policy = judged->is_file ? desk->run->policy->policy : desk->run->network_policy;
+	const struct policy *policy = judged->is_file ? gate->run->policy->policy : gate->run->network_policy;
 	struct desk_answer answer = { .id = judged->id, .verdict = verdict, .rule = judged->decision.rule.id,
 				      .reason = judged->decision.reason, .hint = judged->decision.hint,
 				      .near = (char **)names };
@@ -56,55 +56,55 @@ static int reply_refusal(struct desk *desk, const struct judged *judged, enum de
 		answer.reason = judged->err.message;
 		answer.hint = judged->err.hint;
 	}
-	return reply(desk, &answer);
+	return reply(gate, &answer);
 }
 
 /* ---- who waits ---- */
 
-static struct desk_pending *find_pending(struct desk *desk, uint32_t id)
+static struct access_pending *find_pending(struct access_gate *gate, uint32_t id)
 {
 	for (size_t i = 0; i < DESK_PENDING_MAX; i++)
-		if (desk->pending[i].id == id)
-			return &desk->pending[i];
+		if (gate->pending[i].id == id)
+			return &gate->pending[i];
 	return NULL;
 }
 
-static void pending_free(struct desk_pending *pending)
+static void pending_free(struct access_pending *pending)
 {
 	free(pending->path);
-	*pending = (struct desk_pending){ 0 };
+	*pending = (struct access_pending){ 0 };
 }
 
 static int answered(void *context, uint64_t token, const struct queue_outcome *outcome);
 
-static struct queue_waiter waiter_of(struct desk *desk, uint32_t id)
+static struct queue_waiter waiter_of(struct access_gate *gate, uint32_t id)
 {
-	return (struct queue_waiter){ .done = answered, .context = desk, .token = id };
+	return (struct queue_waiter){ .done = answered, .context = gate, .token = id };
 }
 
-static void forget(struct desk *desk, struct desk_pending *pending)
+static void forget(struct access_gate *gate, struct access_pending *pending)
 {
-	struct queue_waiter waiter = waiter_of(desk, pending->id);
+	struct queue_waiter waiter = waiter_of(gate, pending->id);
 
-	queue_forget(desk->queue, &waiter);
+	queue_forget(gate->queue, &waiter);
 	pending_free(pending);
 }
 
-void requests_forget(struct desk *desk)
+void access_gate_forget(struct access_gate *gate)
 {
 	for (size_t i = 0; i < DESK_PENDING_MAX; i++)
-		if (desk->pending[i].id)
-			forget(desk, &desk->pending[i]);
+		if (gate->pending[i].id)
+			forget(gate, &gate->pending[i]);
 }
 
 /* So that it can be waited for again by the number that the sandbox was told. */
-static void keep(struct desk *desk, uint32_t question, const struct frame *frame)
+static void keep(struct access_gate *gate, uint32_t question, const struct frame *frame)
 {
-	struct desk_kept *kept = &desk->kept[desk->kept_next++ % DESK_KEPT_MAX];
+	struct access_kept *kept = &gate->kept[gate->kept_next++ % DESK_KEPT_MAX];
 
 	for (size_t i = 0; i < DESK_KEPT_MAX; i++)
-		if (desk->kept[i].frame && desk->kept[i].question == question)
-			kept = &desk->kept[i];
+		if (gate->kept[i].frame && gate->kept[i].question == question)
+			kept = &gate->kept[i];
 	free(kept->frame);
 	kept->frame = malloc(frame->size);
 	kept->size = kept->frame ? frame->size : 0;
@@ -116,7 +116,7 @@ static void keep(struct desk *desk, uint32_t question, const struct frame *frame
 /* ---- answers ---- */
 
 /* The frame of a kept request, read again: bytes (malloc) holds what *ret_want borrows from. */
-static int read_kept(const struct desk_kept *kept, void **ret_bytes, struct desk_want *ret_want)
+static int read_kept(const struct access_kept *kept, void **ret_bytes, struct desk_want *ret_want)
 {
 	struct frame frame;
 	int r;
@@ -129,11 +129,11 @@ static int read_kept(const struct desk_kept *kept, void **ret_bytes, struct desk
 	return r < 0 ? r : desk_want_get(&frame, ret_want);
 }
 
-static const struct desk_kept *find_kept(const struct desk *desk, uint32_t question)
+static const struct access_kept *find_kept(const struct access_gate *gate, uint32_t question)
 {
 	for (size_t i = 0; question && i < DESK_KEPT_MAX; i++)
-		if (desk->kept[i].frame && desk->kept[i].question == question)
-			return &desk->kept[i];
+		if (gate->kept[i].frame && gate->kept[i].question == question)
+			return &gate->kept[i];
 	return NULL;
 }
 
@@ -141,9 +141,9 @@ static const struct desk_kept *find_kept(const struct desk *desk, uint32_t quest
  * A yes that holds for this one time was meant for what follows the request, and not for the request itself: a
  * connection, a program that is started.
  */
-static int grant_next(struct desk *desk, uint32_t question)
+static int grant_next(struct access_gate *gate, uint32_t question)
 {
-	const struct desk_kept *kept = find_kept(desk, question);
+	const struct access_kept *kept = find_kept(gate, question);
 	struct queue_grant_request request = { .scope = ASKING_ONCE, .by = "request" };
 	cleanup_free void *bytes = NULL;
 	struct desk_want wanted;
@@ -155,15 +155,15 @@ static int grant_next(struct desk *desk, uint32_t question)
 	request.terms = (struct grant_terms){ .kind = (enum action_kind)wanted.kind, .subject = wanted.subject,
 					      .port = (uint16_t)wanted.port,
 					      .argv = wanted.argv[0] ? (const char *const *)wanted.argv : NULL };
-	r = queue_grant_add(desk->queue, &request, &number);
+	r = queue_grant_add(gate->queue, &request, &number);
 	free(wanted.argv);
 	return r == -ENOSPC ? 0 : r;
 }
 
 /* What is in view for a time only is told with that time. hint: memory for it. */
-static void tell_time(const struct desk *desk, const char *path, struct desk_answer *answer, char hint[TEXT_MAX])
+static void tell_time(const struct access_gate *gate, const char *path, struct desk_answer *answer, char hint[TEXT_MAX])
 {
-	uint64_t ms = runtime_mount_left_ms(desk->mounts, path, clock_monotonic_ns());
+	uint64_t ms = runtime_mount_left_ms(gate->mounts, path, clock_monotonic_ns());
 	char left[32];
 
 	if (!ms || ms == UINT64_MAX)
@@ -175,15 +175,16 @@ static void tell_time(const struct desk *desk, const char *path, struct desk_ans
 }
 
 /* The view is changed before the answer leaves, so that whoever hears it can open the path at once. */
-static int act_on_yes(struct desk *desk, const struct desk_pending *request, const struct queue_outcome *outcome,
+static int act_on_yes(struct access_gate *gate, const struct access_pending *request,
+		      const struct queue_outcome *outcome,
 		      struct desk_answer *answer, struct err *err)
 {
 	struct action action = { .kind = (enum action_kind)request->kind, .subject = request->path };
 	int r;
 
 	if (!request->path)
-		return outcome->grant ? 0 : grant_next(desk, outcome->question);
-	r = queue_bring_in(desk->queue, &action, outcome, err);
+		return outcome->grant ? 0 : grant_next(gate, outcome->question);
+	r = queue_bring_in(gate->queue, &action, outcome, err);
 	if (r <= 0)
 		return r;
 	answer->verdict = DESK_DENIED;
@@ -192,7 +193,7 @@ static int act_on_yes(struct desk *desk, const struct desk_pending *request, con
 	return 0;
 }
 
-static int reply_outcome(struct desk *desk, uint32_t id, const struct desk_pending *request,
+static int reply_outcome(struct access_gate *gate, uint32_t id, const struct access_pending *request,
 			 const struct queue_outcome *outcome)
 {
 	static const enum desk_verdict verdicts[] = {
@@ -208,33 +209,34 @@ static int reply_outcome(struct desk *desk, uint32_t id, const struct desk_pendi
 	/* The outcome's own are gone after the next call of the queue's. */
 	answer.rule = str_copy(rule, sizeof rule, outcome->rule.id) == 0 ? rule : "";
 	answer.hint = str_copy(hint, sizeof hint, outcome->hint) == 0 ? hint : "";
-	r = outcome->verdict == QUEUE_ALLOWED ? act_on_yes(desk, request, outcome, &answer, &err) : 0;
+	r = outcome->verdict == QUEUE_ALLOWED ? act_on_yes(gate, request, outcome, &answer, &err) : 0;
 	if (r == 0 && answer.verdict == DESK_ALLOWED && request->path)
-		tell_time(desk, request->path, &answer, hint);
-	return r < 0 ? r : reply(desk, &answer);
+		tell_time(gate, request->path, &answer, hint);
+	return r < 0 ? r : reply(gate, &answer);
 }
 
 static int answered(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
-	struct desk *desk = context;
-	struct desk_pending *pending = find_pending(desk, (uint32_t)token);
+	struct access_gate *gate = context;
+	struct access_pending *pending = find_pending(gate, (uint32_t)token);
 	int r;
 
 	if (!pending)
 		return 0;
-	r = reply_outcome(desk, pending->id, pending, outcome);
+	r = reply_outcome(gate, pending->id, pending, outcome);
 	pending_free(pending);
 	return r;
 }
 
-static int reply_waits(struct desk *desk, uint32_t id, uint32_t question)
+static int reply_waits(struct access_gate *gate, uint32_t id, uint32_t question)
 {
-	return reply(desk, &(struct desk_answer){
+	return reply(gate, &(struct desk_answer){
 		.id = id, .verdict = DESK_WAITS, .question = question, .rule = "",
 		.reason = "a person is asked; nothing changes until the answer", .hint = "" });
 }
 
-static int ask(struct desk *desk, const struct judged *judged, const struct desk_want *want, const struct frame *frame)
+static int ask(struct access_gate *gate, const struct judged *judged, const struct desk_want *want,
+	       const struct frame *frame)
 {
 	static const char reason[] = "no rule of the policy gives it, and something inside asks for it";
 	struct queue_request request = {
@@ -244,8 +246,8 @@ static int ask(struct desk *desk, const struct judged *judged, const struct desk
 		.words = want->reason,
 		.wait_max_ms = want->wait_ms,
 	};
-	struct desk_pending *pending = find_pending(desk, 0), direct = { .kind = want->kind };
-	struct queue_waiter waiter = waiter_of(desk, want->id);
+	struct access_pending *pending = find_pending(gate, 0), direct = { .kind = want->kind };
+	struct queue_waiter waiter = waiter_of(gate, want->id);
 	struct queue_outcome outcome = { 0 };
 	char *path = judged->is_file ? str_dup(judged->object.path) : NULL;
 	int r;
@@ -255,16 +257,16 @@ static int ask(struct desk *desk, const struct judged *judged, const struct desk
 	if (judged->decision.verdict != VERDICT_ASK)
 		request.decision.reason = reason;
 	direct.path = path;
-	r = queue_begin(desk->queue, &request, pending ? &waiter : NULL, &outcome);
+	r = queue_begin(gate->queue, &request, pending ? &waiter : NULL, &outcome);
 	if (r >= 0 && outcome.question)
-		keep(desk, outcome.question, frame);
+		keep(gate, outcome.question, frame);
 	if (r > 0) {
-		*pending = (struct desk_pending){ .id = want->id, .question = outcome.question, .kind = want->kind,
+		*pending = (struct access_pending){ .id = want->id, .question = outcome.question, .kind = want->kind,
 						  .path = path };
-		return reply_waits(desk, want->id, outcome.question);
+		return reply_waits(gate, want->id, outcome.question);
 	}
 	if (r == 0)
-		r = reply_outcome(desk, want->id, &direct, &outcome);
+		r = reply_outcome(gate, want->id, &direct, &outcome);
 	free(path);
 	return r;
 }
@@ -295,26 +297,26 @@ static bool is_in_view(const struct decision *decision)
 }
 
 /* 1: it was answered. */
-static int look_at_path(struct desk *desk, struct judged *judged)
+static int look_at_path(struct access_gate *gate, struct judged *judged)
 {
-	int r = clock_monotonic_ns() < desk->deaf_until_ns
+	int r = clock_monotonic_ns() < gate->deaf_until_ns
 			? -ETIMEDOUT
-			: runtime_mount_show(desk->mounts, judged->action.subject, &judged->object);
+			: runtime_mount_show(gate->mounts, judged->action.subject, &judged->object);
 
 	if (r == -EMFILE) {
-		reply(desk, &(struct desk_answer){
+		reply(gate, &(struct desk_answer){
 			.id = judged->id, .verdict = DESK_UNANSWERED, .rule = "ask.requests",
 			.reason = "too many paths are waited for", .hint = "ask again when one is answered" });
 		return 1;
 	}
 	if (r == -EINVAL) {
-		reply_invalid(desk, judged->id, "the path is not absolute and normalised", "give the real path");
+		reply_invalid(gate, judged->id, "the path is not absolute and normalised", "give the real path");
 		return 1;
 	}
 	if (r == -ETIMEDOUT) {
-		if (desk->deaf_until_ns < clock_monotonic_ns())
-			desk->deaf_until_ns = clock_monotonic_ns() + DESK_DEAF_MS * (uint64_t)NS_PER_MS;
-		reply(desk, &(struct desk_answer){
+		if (gate->deaf_until_ns < clock_monotonic_ns())
+			gate->deaf_until_ns = clock_monotonic_ns() + DESK_DEAF_MS * (uint64_t)NS_PER_MS;
+		reply(gate, &(struct desk_answer){
 			.id = judged->id, .verdict = DESK_UNANSWERED, .rule = "ask.path",
 			.reason = "a file system does not answer, so no paths are looked at for a minute",
 			.hint = "try again later" });
@@ -324,7 +326,7 @@ static int look_at_path(struct desk *desk, struct judged *judged)
 }
 
 /* Fills *judged. 1: it was answered; negative: out of memory. */
-static int judge(struct desk *desk, const struct desk_want *want, struct judged *judged)
+static int judge(struct access_gate *gate, const struct desk_want *want, struct judged *judged)
 {
 	const struct policy *policy;
 	int r;
@@ -333,17 +335,17 @@ static int judge(struct desk *desk, const struct desk_want *want, struct judged 
 							       .subject = want->subject,
 							       .port = (uint16_t)want->port } };
 	if (!find_kind(want->kind, &judged->is_file)) {
-		reply_invalid(desk, want->id, "this cannot be asked for", "file.read, file.write, net.connect, exec");
+		reply_invalid(gate, want->id, "this cannot be asked for", "file.read, file.write, net.connect, exec");
 		return 1;
 	}
 	if (want->argv[0])
 		judged->action.argv = (const char *const *)want->argv;
-	policy = judged->is_file ? desk->run->policy->policy : desk->run->network_policy;
+	policy = judged->is_file ? gate->run->policy->policy : gate->run->network_policy;
 	judged->decision = policy_decide(policy, &judged->action);
 	/* The name that was given is judged first: one that is refused itself leads nowhere. */
 	if (judged->is_file && !is_in_view(&judged->decision) &&
 	    policy_may_be_asked(policy, &judged->action, &judged->decision)) {
-		r = look_at_path(desk, judged);
+		r = look_at_path(gate, judged);
 		if (r)
 			return r;
 		judged->action.subject = judged->object.path;
@@ -351,31 +353,31 @@ static int judge(struct desk *desk, const struct desk_want *want, struct judged 
 	}
 	judged->may_ask = policy_may_be_asked(policy, &judged->action, &judged->decision);
 	if (judged->is_file && judged->may_ask && !is_in_view(&judged->decision))
-		judged->may_ask = runtime_mount_may_bind(desk->mounts, judged->action.subject,
+		judged->may_ask = runtime_mount_may_bind(gate->mounts, judged->action.subject,
 							 want->kind == ACTION_FILE_WRITE, &judged->err) == 0;
 	return 0;
 }
 
-static bool is_allowed(const struct desk *desk, const struct judged *judged)
+static bool is_allowed(const struct access_gate *gate, const struct judged *judged)
 {
 	return is_in_view(&judged->decision) ||
 	       (judged->decision.verdict == VERDICT_SIMULATE && !judged->is_file) ||
-	       (judged->is_file && runtime_mount_covers(desk->mounts, judged->action.subject,
+	       (judged->is_file && runtime_mount_covers(gate->mounts, judged->action.subject,
 					       judged->action.kind == ACTION_FILE_WRITE));
 }
 
-static int reply_allowed(struct desk *desk, const struct judged *judged)
+static int reply_allowed(struct access_gate *gate, const struct judged *judged)
 {
 	struct desk_answer answer = { .id = judged->id, .verdict = DESK_ALLOWED, .rule = judged->decision.rule.id,
 				      .reason = judged->decision.reason, .hint = "" };
 
 	if (!is_in_view(&judged->decision) && judged->is_file)
 		answer.reason = "a person has granted it", answer.rule = "ask.grant";
-	return reply(desk, &answer);
+	return reply(gate, &answer);
 }
 
 /* How to ask for it, in the words of the client. */
-static int explain_asking(struct desk *desk, const struct judged *judged)
+static int explain_asking(struct access_gate *gate, const struct judged *judged)
 {
 	const struct action *action = &judged->action;
 	char memory[TEXT_MAX];
@@ -390,58 +392,58 @@ static int explain_asking(struct desk *desk, const struct judged *judged)
 	buf_put_text(&hint, " -r REASON");
 	told.decision.hint = buf_text(&hint);
 	/* It has something there already; what a person would be asked for is the machine's own. */
-	return reply_refusal(desk, &told, judged->decision.verdict == VERDICT_SIMULATE ? DESK_ALLOWED : DESK_ASKS);
+	return reply_refusal(gate, &told, judged->decision.verdict == VERDICT_SIMULATE ? DESK_ALLOWED : DESK_ASKS);
 }
 
 /* ---- messages ---- */
 
 /* Looking at a path starts a process, and a person reads the rest: neither can be had without end. */
-static bool take_token(struct desk *desk)
+static bool take_token(struct access_gate *gate)
 {
-	uint64_t now_ns = clock_monotonic_ns(), more = (now_ns - desk->refilled_ns) / NS_PER_MS / DESK_REFILL_MS;
+	uint64_t now_ns = clock_monotonic_ns(), more = (now_ns - gate->refilled_ns) / NS_PER_MS / DESK_REFILL_MS;
 
-	desk->refilled_ns += more * DESK_REFILL_MS * NS_PER_MS;
-	desk->tokens = desk->tokens + more > DESK_BURST ? DESK_BURST : desk->tokens + more;
-	if (!desk->tokens)
+	gate->refilled_ns += more * DESK_REFILL_MS * NS_PER_MS;
+	gate->tokens = gate->tokens + more > DESK_BURST ? DESK_BURST : gate->tokens + more;
+	if (!gate->tokens)
 		return false;
-	desk->tokens--;
+	gate->tokens--;
 	return true;
 }
 
 /* 1: it is too much, and was answered. */
-static int check_rate(struct desk *desk, uint32_t id)
+static int check_rate(struct access_gate *gate, uint32_t id)
 {
-	if (take_token(desk))
+	if (take_token(gate))
 		return 0;
-	reply(desk, &(struct desk_answer){
+	reply(gate, &(struct desk_answer){
 		.id = id, .verdict = DESK_UNANSWERED, .rule = "ask.requests", .reason = "too much is asked at once",
 		.hint = "ask again in a few seconds" });
 	return 1;
 }
 
-static int want(struct desk *desk, const struct desk_want *wanted, const struct frame *frame)
+static int want(struct access_gate *gate, const struct desk_want *wanted, const struct frame *frame)
 {
 	struct judged judged;
-	int r = check_rate(desk, wanted->id);
+	int r = check_rate(gate, wanted->id);
 
 	if (r == 0)
-		r = judge(desk, wanted, &judged);
+		r = judge(gate, wanted, &judged);
 	if (r)
 		return r < 0 ? r : 0;
-	if (is_allowed(desk, &judged))
-		return reply_allowed(desk, &judged);
-	return judged.may_ask ? ask(desk, &judged, wanted, frame) : reply_refusal(desk, &judged, DESK_DENIED);
+	if (is_allowed(gate, &judged))
+		return reply_allowed(gate, &judged);
+	return judged.may_ask ? ask(gate, &judged, wanted, frame) : reply_refusal(gate, &judged, DESK_DENIED);
 }
 
 /* An id names one request, and 0 none. */
-static bool is_new_id(struct desk *desk, uint32_t id)
+static bool is_new_id(struct access_gate *gate, uint32_t id)
 {
-	return id && !find_pending(desk, id);
+	return id && !find_pending(gate, id);
 }
 
 static int on_want(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct desk *desk = context;
+	struct access_gate *gate = context;
 	struct desk_want wanted;
 	int r = desk_want_get(frame, &wanted);
 
@@ -449,14 +451,14 @@ static int on_want(void *context, struct frame *frame, int *fds, size_t fd_count
 	(void)fd_count;
 	if (r < 0)
 		return r;
-	r = is_new_id(desk, wanted.id) ? want(desk, &wanted, frame) : -EBADMSG;
+	r = is_new_id(gate, wanted.id) ? want(gate, &wanted, frame) : -EBADMSG;
 	free(wanted.argv);
 	return r;
 }
 
 static int on_explain(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct desk *desk = context;
+	struct access_gate *gate = context;
 	struct desk_want wanted;
 	struct judged judged;
 	int r = desk_want_get(frame, &wanted);
@@ -465,21 +467,21 @@ static int on_explain(void *context, struct frame *frame, int *fds, size_t fd_co
 	(void)fd_count;
 	if (r < 0)
 		return r;
-	r = check_rate(desk, wanted.id);
+	r = check_rate(gate, wanted.id);
 	if (r == 0)
-		r = judge(desk, &wanted, &judged);
-	if (r == 0 && is_allowed(desk, &judged))
-		r = reply_allowed(desk, &judged);
+		r = judge(gate, &wanted, &judged);
+	if (r == 0 && is_allowed(gate, &judged))
+		r = reply_allowed(gate, &judged);
 	else if (r == 0 && judged.may_ask)
-		r = explain_asking(desk, &judged);
+		r = explain_asking(gate, &judged);
 	else if (r == 0)
-		r = reply_refusal(desk, &judged, DESK_DENIED);
+		r = reply_refusal(gate, &judged, DESK_DENIED);
 	free(wanted.argv);
 	return r < 0 ? r : 0;
 }
 
 /* The request as it came then, under its new id. */
-static int want_again(struct desk *desk, const struct desk_kept *kept, uint32_t id, uint64_t wait_ms)
+static int want_again(struct access_gate *gate, const struct access_kept *kept, uint32_t id, uint64_t wait_ms)
 {
 	cleanup_free void *bytes = NULL;
 	struct desk_want wanted;
@@ -491,76 +493,76 @@ static int want_again(struct desk *desk, const struct desk_kept *kept, uint32_t 
 	frame.bytes = bytes;
 	wanted.id = id;
 	wanted.wait_ms = wait_ms;
-	r = want(desk, &wanted, &frame);
+	r = want(gate, &wanted, &frame);
 	free(wanted.argv);
 	return r;
 }
 
 static int on_wait(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct desk *desk = context;
+	struct access_gate *gate = context;
 	uint32_t id = frame_get_u32(frame), question = frame_get_u32(frame);
 	uint64_t wait_ms = frame_get_u64(frame);
-	const struct desk_kept *kept = find_kept(desk, question);
+	const struct access_kept *kept = find_kept(gate, question);
 
 	(void)fds;
 	(void)fd_count;
-	if (frame_finish(frame) < 0 || wait_ms > DESK_WAIT_MAX_MS || !is_new_id(desk, id))
+	if (frame_finish(frame) < 0 || wait_ms > DESK_WAIT_MAX_MS || !is_new_id(gate, id))
 		return -EBADMSG;
 	if (!kept)
-		return reply_invalid(desk, id, "there is no such question", "ask again");
-	return want_again(desk, kept, id, wait_ms);
+		return reply_invalid(gate, id, "there is no such question", "ask again");
+	return want_again(gate, kept, id, wait_ms);
 }
 
 static int on_token(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct desk *desk = context;
+	struct access_gate *gate = context;
 	uint32_t id = frame_get_u32(frame);
 	const char *text = frame_get_string(frame);
 	int r;
 
 	(void)fds;
 	(void)fd_count;
-	if (frame_finish(frame) < 0 || !text || !is_new_id(desk, id))
+	if (frame_finish(frame) < 0 || !text || !is_new_id(gate, id))
 		return -EBADMSG;
-	r = check_rate(desk, id);
-	return r ? 0 : desk_token_present(desk, id, text, strlen(text));
+	r = check_rate(gate, id);
+	return r ? 0 : access_token_present(gate, id, text, strlen(text));
 }
 
 static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct desk *desk = context;
-	const struct policy *policy = desk->run->policy->policy;
+	struct access_gate *gate = context;
+	const struct policy *policy = gate->run->policy->policy;
 	struct desk_status status = {
 		.id = frame_get_u32(frame),
-		.session = desk->run->request->session,
+		.session = gate->run->request->session,
 		.policy = policy->name,
 		.level = trust_level_names[policy->level],
-		.is_heard = queue_is_heard(desk->queue),
-		.denied = desk->run->refusals->denied,
+		.is_heard = queue_is_heard(gate->queue),
+		.denied = gate->run->refusals->denied,
 	};
 
 	(void)fds;
 	(void)fd_count;
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	if (desk_status_put(&desk->run->out, &status) == 0)
-		desk_send(desk);
+	if (desk_status_put(&gate->run->out, &status) == 0)
+		access_gate_send(gate);
 	return 0;
 }
 
 static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
-	struct desk *desk = context;
+	struct access_gate *gate = context;
 	uint32_t id = frame_get_u32(frame);
-	struct desk_pending *pending = id ? find_pending(desk, id) : NULL;
+	struct access_pending *pending = id ? find_pending(gate, id) : NULL;
 
 	(void)fds;
 	(void)fd_count;
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	if (pending)
-		forget(desk, pending);
+		forget(gate, pending);
 	return 0;
 }
 
@@ -573,7 +575,7 @@ static const struct frame_rule rules[] = {
 	{ DESK_TOKEN, 1, DESK_MESSAGE_MAX, 0, 0, on_token },
 };
 
-int requests_serve(struct desk *desk)
+int access_gate_serve(struct access_gate *gate)
 {
-	return frame_dispatch(desk->near_fd, &desk->run->scratch, 0, rules, ARRAY_SIZE(rules), desk);
+	return frame_dispatch(gate->near_fd, &gate->run->scratch, 0, rules, ARRAY_SIZE(rules), gate);
 }

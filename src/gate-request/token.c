@@ -25,22 +25,22 @@ enum { TIME_SECONDS = 5, PAUSE_MS = 500, NS_PER_MS = 1000000 };
 
 _Static_assert((int)TOKEN_FD == (int)PEER_FD, "atoll-token answers where the wire says");
 
-static int reply(struct desk *desk, uint32_t id, enum desk_verdict verdict, const char *reason, const char *hint)
+static int reply(struct access_gate *gate, uint32_t id, enum desk_verdict verdict, const char *reason, const char *hint)
 {
 	struct desk_answer answer = { .id = id, .verdict = verdict, .rule = "ask.token", .reason = reason,
 				      .hint = hint };
 
-	if (desk_answer_put(&desk->run->out, &answer) == 0)
-		desk_send(desk);
+	if (desk_answer_put(&gate->run->out, &answer) == 0)
+		access_gate_send(gate);
 	return 0;
 }
 
 /* ---- the program ---- */
 
-static int start_program(struct desk *desk, int text_fd)
+static int start_program(struct access_gate *gate, int text_fd)
 {
-	const struct run_request *request = desk->run->request;
-	const char *policy = desk->run->policy->policy->name;
+	const struct run_request *request = gate->run->request;
+	const char *policy = gate->run->policy->policy->name;
 	char *argv[] = { (char *)"atoll-token", (char *)"--keys", (char *)request->token_keys, (char *)"--store",
 			 (char *)request->token_store, (char *)"--project", (char *)request->project,
 			 (char *)"--agent", (char *)policy, (char *)"--agent",
@@ -49,19 +49,19 @@ static int start_program(struct desk *desk, int text_fd)
 	const struct peer_fd text = { text_fd, STDIN_FILENO };
 	const struct peer_spec spec = { .program = "atoll-token", .argv = argv, .given = &text, .given_count = 1,
 					     .seconds = TIME_SECONDS };
-	struct desk_token *token = &desk->token;
+	struct access_token *token = &gate->token;
 
 	return peer_start_as(request->init_path, &spec, &token->near_fd, &token->process);
 }
 
 /* ---- what it says ---- */
 
-static void close_job(struct desk *desk)
+static void close_job(struct access_gate *gate)
 {
-	struct desk_token *token = &desk->token;
+	struct access_token *token = &gate->token;
 	siginfo_t info;
 
-	loop_remove(desk->run->loop, &token->source);
+	loop_remove(gate->run->loop, &token->source);
 	close_fd(&token->near_fd);
 	if (token->process.fd >= 0) {
 		/* It has counted and written down before it spoke. */
@@ -74,9 +74,9 @@ static void close_job(struct desk *desk)
 	token->free_ns = clock_monotonic_ns() + PAUSE_MS * (uint64_t)NS_PER_MS;
 }
 
-void desk_token_done(struct desk *desk)
+void access_token_done(struct access_gate *gate)
 {
-	close_job(desk);
+	close_job(gate);
 }
 
 struct refusal {
@@ -92,7 +92,7 @@ static void write_detail(struct json *json, const void *context)
 	json_string(json, "token", refusal->token);
 }
 
-static int log_refusal(struct desk *desk, const char *fault, const char *id)
+static int log_refusal(struct access_gate *gate, const char *fault, const char *id)
 {
 	static const char subject[] = "capability token";
 	struct refusal refusal = { fault, id };
@@ -102,49 +102,49 @@ static int log_refusal(struct desk *desk, const char *fault, const char *id)
 		.context = &refusal,
 	};
 
-	desk->run->refusals->denied++;
-	return audit_write(desk->run->audit, &event);
+	gate->run->refusals->denied++;
+	return audit_write(gate->run->audit, &event);
 }
 
-static int refuse(struct desk *desk, uint32_t id, const char *fault, const char *token, const char *reason,
+static int refuse(struct access_gate *gate, uint32_t id, const char *fault, const char *token, const char *reason,
 		  const char *hint)
 {
-	int r = log_refusal(desk, fault, token);
+	int r = log_refusal(gate, fault, token);
 
 	if (r == 0)
-		r = rate_refused(desk->run);
-	return r < 0 ? r : reply(desk, id, DESK_DENIED, reason, hint);
+		r = rate_refused(gate->run);
+	return r < 0 ? r : reply(gate, id, DESK_DENIED, reason, hint);
 }
 
-static int fail(struct desk *desk, uint32_t id)
+static int fail(struct access_gate *gate, uint32_t id)
 {
-	return refuse(desk, id, "failed", NULL, "the token could not be checked, so it is refused",
+	return refuse(gate, id, "failed", NULL, "the token could not be checked, so it is refused",
 		      "the person outside can look: atoll token verify");
 }
 
-static int on_refused(struct desk *desk, uint32_t id, struct frame *frame)
+static int on_refused(struct access_gate *gate, uint32_t id, struct frame *frame)
 {
 	struct token_refused refused;
 
 	if (token_refused_get(frame, &refused) < 0)
-		return fail(desk, id);
-	return refuse(desk, id, refused.fault, refused.id, refused.reason, "");
+		return fail(gate, id);
+	return refuse(gate, id, refused.fault, refused.id, refused.reason, "");
 }
 
-static int on_holds(struct desk *desk, uint32_t id, struct frame *frame)
+static int on_holds(struct access_gate *gate, uint32_t id, struct frame *frame)
 {
 	struct err err = { 0 };
-	int r = token_grants_add(desk->queue, frame, &err);
+	int r = token_grants_add(gate->queue, frame, &err);
 
 	if (r == 1)
-		return refuse(desk, id, "here", NULL, err.message, err.hint);
-	return r < 0 ? r : reply(desk, id, DESK_ALLOWED, "the token holds here, for as long as it says", "");
+		return refuse(gate, id, "here", NULL, err.message, err.hint);
+	return r < 0 ? r : reply(gate, id, DESK_ALLOWED, "the token holds here, for as long as it says", "");
 }
 
 static int hear(void *context, uint32_t events)
 {
-	struct desk *desk = context;
-	struct desk_token *token = &desk->token;
+	struct access_gate *gate = context;
+	struct access_token *token = &gate->token;
 	static uint8_t bytes[TOKEN_HELD_MAX];
 	uint32_t id = token->id;
 	struct frame frame;
@@ -154,19 +154,19 @@ static int hear(void *context, uint32_t events)
 	(void)events;
 	if (n == -EAGAIN || n == -EINTR)
 		return 0;
-	close_job(desk);
+	close_job(gate);
 	if (n <= 0 || frame_open(&frame, bytes, (size_t)n) < 0)
-		return fail(desk, id);
+		return fail(gate, id);
 	if (frame.type == TOKEN_REFUSED)
-		return on_refused(desk, id, &frame);
-	return frame.type == TOKEN_HOLDS ? on_holds(desk, id, &frame) : fail(desk, id);
+		return on_refused(gate, id, &frame);
+	return frame.type == TOKEN_HOLDS ? on_holds(gate, id, &frame) : fail(gate, id);
 }
 
 /* ---- the request ---- */
 
-static int start(struct desk *desk, const void *text, size_t size)
+static int start(struct access_gate *gate, const void *text, size_t size)
 {
-	struct desk_token *token = &desk->token;
+	struct access_token *token = &gate->token;
 	int low_fd = fd_memfd_sealed("token", text, size), r;
 	cleanup_fd int text_fd = low_fd < 0 ? low_fd : fd_move_above(low_fd, PEER_ABOVE);
 
@@ -174,24 +174,24 @@ static int start(struct desk *desk, const void *text, size_t size)
 		return text_fd;
 	if (lseek(text_fd, 0, SEEK_SET) < 0)
 		return -errno;
-	r = start_program(desk, text_fd);
-	token->source = (struct loop_source){ .fd = token->near_fd, .events = EPOLLIN, .ready = hear, .context = desk };
-	return r == 0 ? loop_add(desk->run->loop, &token->source) : r;
+	r = start_program(gate, text_fd);
+	token->source = (struct loop_source){ .fd = token->near_fd, .events = EPOLLIN, .ready = hear, .context = gate };
+	return r == 0 ? loop_add(gate->run->loop, &token->source) : r;
 }
 
-int desk_token_present(struct desk *desk, uint32_t id, const void *text, size_t size)
+int access_token_present(struct access_gate *gate, uint32_t id, const void *text, size_t size)
 {
-	struct desk_token *token = &desk->token;
+	struct access_token *token = &gate->token;
 
-	if (!*desk->run->request->token_keys)
-		return refuse(desk, id, "nowhere", NULL, "the token is refused: there is no place for keys outside",
+	if (!*gate->run->request->token_keys)
+		return refuse(gate, id, "nowhere", NULL, "the token is refused: there is no place for keys outside",
 			      "start the sandbox by somebody with a home directory");
 	if (token->id || clock_monotonic_ns() < token->free_ns)
-		return reply(desk, id, DESK_UNANSWERED, "one token is looked at after the other",
+		return reply(gate, id, DESK_UNANSWERED, "one token is looked at after the other",
 			     "present it again in a second");
 	token->id = id;
-	if (start(desk, text, size) == 0)
+	if (start(gate, text, size) == 0)
 		return 0;
-	close_job(desk);
-	return fail(desk, id);
+	close_job(gate);
+	return fail(gate, id);
 }

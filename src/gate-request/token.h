@@ -12,10 +12,10 @@
 
 #include "base/cleanup.h"
 
-struct desk;
+struct access_gate;
 
 /* The request id is answered now or later, by DESK_ANSWER. Negative: the log failed. */
-int desk_token_present(struct desk *desk, uint32_t id, const void *text, size_t size) MUST_USE;
+int access_token_present(struct access_gate *gate, uint32_t id, const void *text, size_t size) MUST_USE;
 
 /* What is under way is given up. */
-void desk_token_done(struct desk *desk);
+void access_token_done(struct access_gate *gate);

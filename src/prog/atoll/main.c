@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 
 	if (argc > 0 && str_equal(argv[0], guardian_name))
 		return fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
-	if (argc > 0 && str_equal(argv[0], EXEC_TRIAL_NAME))
+	if (argc > 0 && str_equal(argv[0], EXEC_DRY_RUN_NAME))
 		return fd_secure_standard() < 0 ? 125 : dry_run_held_main();
 	/* Ignored, as a caller may have left it, nobody could be waited for; what we start inherits it. */
 	signal(SIGCHLD, SIG_DFL);

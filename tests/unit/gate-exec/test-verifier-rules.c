@@ -37,12 +37,12 @@ static void test_names_are_skipped_as_fnmatch_would(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(words); j++) {
 			const char *one[] = { patterns[i] };
-			struct verify_rules rules = { .programs = { .patterns = one, .pattern_count = 1 } };
+			struct verifier_rules rules = { .programs = { .patterns = one, .pattern_count = 1 } };
 			const char *slash = strrchr(words[j], '/');
 			bool wanted = expect(patterns[i], slash ? slash + 1 : words[j], 0);
 
 			matches += wanted;
-			assert_int_equal(verify_rules_name(&rules, words[j]), wanted);
+			assert_int_equal(verifier_rules_name(&rules, words[j]), wanted);
 		}
 	assert_true(matches > ARRAY_SIZE(words));
 }
@@ -54,11 +54,11 @@ static void test_words_are_skipped_as_fnmatch_would_in_any_case(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(words); j++) {
 			const char *one[] = { patterns[i] };
-			struct verify_rules rules = { .words = { .patterns = one, .pattern_count = 1 } };
+			struct verifier_rules rules = { .words = { .patterns = one, .pattern_count = 1 } };
 			bool wanted = expect(patterns[i], words[j], FNM_CASEFOLD);
 
 			matches += wanted;
-			assert_int_equal(verify_rules_word(&rules, words[j]), wanted);
+			assert_int_equal(verifier_rules_word(&rules, words[j]), wanted);
 		}
 	assert_true(matches > ARRAY_SIZE(words));
 }
@@ -66,12 +66,12 @@ static void test_words_are_skipped_as_fnmatch_would_in_any_case(void **state)
 static void test_plain_words_are_equal_in_any_case(void **state)
 {
 	const char *names[] = { "/dev/mem", "id_rsa" };
-	const struct verify_rules rules = { .words = { .names = names, .name_count = 2 } };
+	const struct verifier_rules rules = { .words = { .names = names, .name_count = 2 } };
 
-	assert_true(verify_rules_word(&rules, "/DEV/mem"));
-	assert_true(verify_rules_word(&rules, "id_rsa"));
-	assert_false(verify_rules_word(&rules, "id_rsa.pub"));
-	assert_false(verify_rules_word(&rules, ""));
+	assert_true(verifier_rules_word(&rules, "/DEV/mem"));
+	assert_true(verifier_rules_word(&rules, "id_rsa"));
+	assert_false(verifier_rules_word(&rules, "id_rsa.pub"));
+	assert_false(verifier_rules_word(&rules, ""));
 }
 
 int main(void)
