@@ -15,39 +15,48 @@ static void put_change(struct buf *out, const struct change *change)
 	buf_printf(out, "  (%s -> %s)\n", change->from, change->to);
 }
 
+/* What was compared is done with: how many changes there were. Without memory nothing may be said to be equal. */
+static size_t finish(struct differ *differ, struct buf *out)
+{
+	if (differ->arena.has_failed)
+		out->error = -ENOMEM;
+	arena_done(&differ->arena);
+	return differ->changes.count;
+}
+
+/* Those that allow, or those that do not. How many; out NULL: none are written. */
+static size_t put_changes(const struct vec *changes, bool allows, struct buf *out)
+{
+	const struct change *change = changes->items;
+	size_t count = 0;
+
+	for (size_t i = 0; i < changes->count; i++) {
+		if (change[i].allows != allows)
+			continue;
+		count++;
+		if (out)
+			put_change(out, &change[i]);
+	}
+	return count;
+}
+
 size_t print_diff(const struct policy *a, const struct policy *b, struct buf *out)
 {
 	struct differ differ = { .a = a, .b = b };
-	size_t count;
 
 	diff_compare(&differ);
-	count = differ.changes.count;
-	for (int allows = 1; allows >= 0; allows--)
-		for (size_t i = 0; i < count; i++) {
-			const struct change *change = (const struct change *)differ.changes.items + i;
-
-			if (change->allows == (allows == 1))
-				put_change(out, change);
-		}
-	if (differ.arena.has_failed)
-		out->error = -ENOMEM;
-	arena_done(&differ.arena);
-	return count;
+	(void)put_changes(&differ.changes, true, out);
+	(void)put_changes(&differ.changes, false, out);
+	return finish(&differ, out);
 }
 
 size_t print_diff_allows(const struct policy *a, const struct policy *b, struct buf *out)
 {
 	struct differ differ = { .a = a, .b = b };
-	size_t allows = 0;
+	size_t allows;
 
 	diff_compare(&differ);
-	for (size_t i = 0; i < differ.changes.count; i++) {
-		const struct change *change = (const struct change *)differ.changes.items + i;
-
-		allows += change->allows;
-		if (out && change->allows)
-			put_change(out, change);
-	}
+	allows = put_changes(&differ.changes, true, out);
 	if (differ.arena.has_failed)
 		allows = SIZE_MAX;
 	arena_done(&differ.arena);
@@ -67,35 +76,34 @@ bool print_diff_has(const struct policy *a, const struct policy *b, const char *
 	return has;
 }
 
+static void changes_to_json(const struct vec *changes, bool allows, struct json *json)
+{
+	const struct change *change = changes->items;
+
+	json_array_begin(json, allows ? "allows" : "denies");
+	for (size_t i = 0; i < changes->count; i++) {
+		if (change[i].allows != allows)
+			continue;
+		json_object_begin(json, NULL);
+		json_string(json, "dimension", change[i].dimension);
+		json_bytes(json, "subject", change[i].subject, strlen(change[i].subject));
+		json_string(json, "from", change[i].from);
+		json_string(json, "to", change[i].to);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 size_t print_diff_json(const struct policy *a, const struct policy *b, struct json *json)
 {
 	struct differ differ = { .a = a, .b = b };
-	size_t count;
 
 	diff_compare(&differ);
-	count = differ.changes.count;
 	json_object_begin(json, NULL);
-	for (int allows = 1; allows >= 0; allows--) {
-		json_array_begin(json, allows ? "allows" : "denies");
-		for (size_t i = 0; i < count; i++) {
-			const struct change *change = (const struct change *)differ.changes.items + i;
-
-			if (change->allows != (allows == 1))
-				continue;
-			json_object_begin(json, NULL);
-			json_string(json, "dimension", change->dimension);
-			json_bytes(json, "subject", change->subject, strlen(change->subject));
-			json_string(json, "from", change->from);
-			json_string(json, "to", change->to);
-			json_object_end(json);
-		}
-		json_array_end(json);
-	}
+	changes_to_json(&differ.changes, true, json);
+	changes_to_json(&differ.changes, false, json);
 	json_object_end(json);
-	if (differ.arena.has_failed)
-		json->out->error = -ENOMEM;
-	arena_done(&differ.arena);
-	return count;
+	return finish(&differ, json->out);
 }
 
 /* ---- in a few lines ---- */
@@ -220,18 +228,13 @@ static void put_reachable(const struct policy *policy, struct buf *out)
 size_t print_diff_brief(const struct policy *a, const struct policy *b, struct buf *out)
 {
 	struct differ differ = { .a = a, .b = b };
-	size_t count;
 
 	diff_compare(&differ);
-	count = differ.changes.count;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < differ.changes.count; i++)
 		put_alike(out, &differ.changes, i);
 	if (has_dimension(&differ, action_kind_names[ACTION_FILE_WRITE]))
 		put_changeable(b, out);
 	if (has_dimension(&differ, action_kind_names[ACTION_NET_CONNECT]))
 		put_reachable(b, out);
-	if (differ.arena.has_failed)
-		out->error = -ENOMEM;
-	arena_done(&differ.arena);
-	return count;
+	return finish(&differ, out);
 }
