@@ -229,18 +229,6 @@ void ca_free(struct ca *ca)
 	free(ca);
 }
 
-void ca_put_der(const struct ca *ca, struct buf *out)
-{
-	unsigned char *bytes = NULL;
-	int size = i2d_X509(ca->certificate, &bytes);
-
-	if (size > 0)
-		buf_put(out, bytes, (size_t)size);
-	else
-		out->error = -ENOMEM;
-	OPENSSL_free(bytes);
-}
-
 void ca_put_pem(const struct ca *ca, struct buf *out)
 {
 	BIO *memory = BIO_new(BIO_s_mem());

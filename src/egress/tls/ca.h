@@ -20,9 +20,8 @@ struct ca;
 int ca_new(struct ca **ret_ca, uint64_t now_s) MUST_USE;
 void ca_free(struct ca *ca);
 
-/* The certificate, as PEM and as DER. Errors are sticky in out. */
+/* Appends the certificate as PEM. Errors are sticky in out. */
 void ca_put_pem(const struct ca *ca, struct buf *out);
-void ca_put_der(const struct ca *ca, struct buf *out);
 
 /*
  * The server's side of a TLS connection (1.2 or later) that is this host to the client: the client must name

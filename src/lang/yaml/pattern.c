@@ -7,7 +7,8 @@
 #include "base/str.h"
 #include "policy/glob.h"
 
-const char *pattern_quote(struct arena *arena, const char *path)
+/* path with a backslash before each character that a glob would read; NULL when out of memory. */
+static const char *quote(struct arena *arena, const char *path)
 {
 	char *quoted = arena_alloc(arena, strlen(path) * 2 + 1), *at = quoted;
 
@@ -37,7 +38,7 @@ static const char *join(struct arena *arena, const char *base, const char *text,
 	char out[2 * PATH_MAX];
 
 	if (ret_pattern->is_glob && *text != '/')
-		base = pattern_quote(arena, base);
+		base = quote(arena, base);
 	if (!base)
 		return NULL;
 	if (path_join(out, sizeof out, base, text) < 0 || strlen(out) >= PATH_MAX)

@@ -27,8 +27,5 @@ struct pattern {
 const char *pattern_resolve(struct arena *arena, const struct pattern_scope *scope, enum pattern_kind kind,
 			    const char *text, struct pattern *ret_pattern);
 
-/* path with a backslash before each character that a glob would read; NULL when out of memory. */
-const char *pattern_quote(struct arena *arena, const char *path);
-
 /* What text ("~", "~/x", "~//x") names below the home: a relative path, "." for the home itself. Borrowed. */
 const char *pattern_below_home(const char *text);

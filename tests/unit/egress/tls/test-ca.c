@@ -275,21 +275,18 @@ static void test_no_hosts(void **state)
 static void test_certificate(void **state)
 {
 	cleanup_free char *pem = pem_of(ca);
-	cleanup_buf struct buf der;
-	const unsigned char *at;
+	BIO *bio = BIO_new_mem_buf(pem, -1);
 	X509 *certificate;
 
 	assert_null(strstr(pem, "PRIVATE"));
 	assert_true(str_has_prefix(pem, "-----BEGIN CERTIFICATE-----"));
-	buf_init(&der, 64 << 10);
-	ca_put_der(ca, &der);
-	at = der.bytes;
-	certificate = d2i_X509(NULL, &at, (long)der.size);
+	certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
 	assert_non_null(certificate);
 	assert_int_equal(X509_check_ca(certificate), 1);
 	assert_int_equal(X509_get_pathlen(certificate), 0);
 	assert_int_equal(X509_get_key_usage(certificate), KU_KEY_CERT_SIGN | KU_CRL_SIGN);
 	X509_free(certificate);
+	BIO_free(bio);
 }
 
 static void test_bundles(void **state)
