@@ -3,7 +3,7 @@
 
 /*
  * Every place that a run needs to know, worked out once: where it stands, whose project it is, where atoll lives.
- * Used by `atoll` alone; what the state and run-time directories are is decided in box/place.c.
+ * Used by `atoll` alone; what the state and run-time directories are is decided in session/directories.c.
  */
 
 #include <limits.h>

@@ -90,7 +90,7 @@ enum jail_seccomp_profile {
 /* Which file calls the supervisor makes in the caller's place. */
 enum jail_mediation {
 	JAIL_MEDIATE_NOTHING,
-	JAIL_MEDIATE_MOVES,               /* renames of directories, and hard links: watch/move.h */
+	JAIL_MEDIATE_MOVES,               /* renames of directories, and hard links: watch/file/move.c */
 	JAIL_MEDIATE_WRITES,              /* what changes files */
 	JAIL_MEDIATE_ALL,                 /* and what reads them */
 };

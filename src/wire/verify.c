@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in verify/finding.h, which the box does not know. */
+/* As in verify/model/finding.h, which the box does not know. */
 enum { SEVERITIES = 4, CONFIDENCES = 3 };
 
 int verify_question_put(struct buf *out, const struct verify_question *question)

@@ -97,3 +97,17 @@ def test_page_that_does_not_compile(tree):
 def test_no_pages(tree):
     (tree.root / "doc/man/atoll.1.scd").unlink()
     assert "no man pages" in tree.findings()
+
+
+@pytest.mark.parametrize("path, text, missing", [
+    ("ARCHITECTURE.md", "See `prog/atoll/verbs.c`, `doc/man/atoll.1.scd`, <linux/stat.h>.\n", ""),
+    ("ARCHITECTURE.md", "See\n`box/gone.c`.\n", "ARCHITECTURE.md:2: there is no file box/gone.c"),
+    ("doc/flows/run.md", "1. `prog/atoll/gone.c`\n", "doc/flows/run.md:1: there is no file prog/atoll/gone.c"),
+    ("src/os/a.h", "/* Used by\n * os/gone.c alone. */\n", "src/os/a.h:2: there is no file os/gone.c"),
+    ("src/os/a.c", '#include "os/gone.h"\n', ""),
+    ("src/prog/atoll/run/b.c", "/* As in run/cmd-run.c. */\n", ""),
+])
+def test_files_that_are_named_are_there(tree, path, text, missing):
+    tree.write(path, text)
+    out = tree.findings()
+    assert missing in out if missing else out == ""
