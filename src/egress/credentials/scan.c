@@ -359,7 +359,7 @@ void scan_free(struct scan *scan)
 }
 
 /* A text, or its head, that is whole with the byte before end. */
-static void meet(struct scan *scan, struct track *track, const struct form *form, uint64_t start, uint64_t end)
+static void note_match(struct scan *scan, struct track *track, const struct form *form, uint64_t start, uint64_t end)
 {
 	if (form->heads) {
 		track->open = form->heads | (track->count < track->open_until ? track->open : 0);
@@ -394,7 +394,7 @@ static inline void compare_windows(struct scan *scan, enum reading reading, bool
 		hash = track->hash - track->marks[(track->count - window->size) & track->mask].hash * window->power;
 		for (size_t k = 0; k < window->count; k++)
 			if (hash == forms[k].hash)
-				meet(scan, track, &forms[k],
+				note_match(scan, track, &forms[k],
 				     track->marks[(track->count - window->size + 1) & track->mask].start, end);
 	}
 }
@@ -494,7 +494,7 @@ struct scan_met scanner_find(const struct scanner *scanner, const void *bytes, s
 	return scan->met;
 }
 
-static int let_go(struct scan *scan, uint64_t until, struct buf *out)
+static int release_until(struct scan *scan, uint64_t until, struct buf *out)
 {
 	if (until <= scan->released)
 		return 0;
@@ -518,7 +518,7 @@ int scan_feed(struct scan *scan, const uint8_t *bytes, size_t size, uint32_t mas
 		take_byte(scan, bytes[i]);
 	*ret_met = scan->met;
 	until = scan->fed > scan->scanner->hold ? scan->fed - scan->scanner->hold : 0;
-	return let_go(scan, until > scan->safe ? until : scan->safe, out);
+	return release_until(scan, until > scan->safe ? until : scan->safe, out);
 }
 
 uint32_t scan_open(const struct scan *scan)
@@ -533,7 +533,7 @@ uint32_t scan_open(const struct scan *scan)
 
 int scan_release(struct scan *scan, struct buf *out)
 {
-	return let_go(scan, scan->fed, out);
+	return release_until(scan, scan->fed, out);
 }
 
 int scan_finish(struct scan *scan, uint32_t masked, struct buf *out, struct scan_met *ret_met)
@@ -544,7 +544,7 @@ int scan_finish(struct scan *scan, uint32_t masked, struct buf *out, struct scan
 	scan->masked = masked;
 	take_end(scan);
 	*ret_met = scan->met;
-	r = let_go(scan, scan->fed, out);
+	r = release_until(scan, scan->fed, out);
 	forget(scan);
 	return r;
 }

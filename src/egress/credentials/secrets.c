@@ -32,7 +32,7 @@ static int fail(struct err *err, int errnum, const char *name, const char *probl
  * The frame is read where it stays. Behind the value comes the tag of the next field, which has been read: it becomes
  * the value's end.
  */
-static int take(struct gate_secrets *secrets, void *slot, size_t size)
+static int receive_frame(struct gate_secrets *secrets, void *slot, size_t size)
 {
 	struct secret_value value;
 	struct frame frame;
@@ -67,7 +67,7 @@ static int take_all(struct gate_secrets *secrets, int fd, size_t wanted)
 	while (secrets->count < wanted) {
 		char *slot = (char *)secrets->memory + secrets->count * SLOT_SIZE;
 		ssize_t size = recv(fd, slot, SLOT_SIZE, MSG_DONTWAIT | MSG_TRUNC);
-		int r = size < 0 ? -errno : size > SLOT_SIZE ? -EMSGSIZE : take(secrets, slot, (size_t)size);
+		int r = size < 0 ? -errno : size > SLOT_SIZE ? -EMSGSIZE : receive_frame(secrets, slot, (size_t)size);
 
 		if (r < 0)
 			return r;

@@ -158,7 +158,7 @@ static void free_dial(struct dial *dial)
 }
 
 /* Ends the dial with this result. */
-static void tell(struct dial *dial, struct dial_result result)
+static void report_result(struct dial *dial, struct dial_result result)
 {
 	void (*told)(void *, const struct dial_result *) = dial->told;
 	void *context = dial->context;
@@ -175,13 +175,13 @@ static void tell(struct dial *dial, struct dial_result result)
 	told(context, &result);
 }
 
-static void tell_failure(struct dial *dial)
+static void report_failure(struct dial *dial)
 {
 	struct dial_result result = { .outcome = DIAL_FAILED, .errnum = dial->errnum, .fd = FD_NONE };
 
 	if (!dial->count && dial->has_refused)
 		result = (struct dial_result){ .outcome = DIAL_REFUSED, .fd = FD_NONE, .address = dial->refused };
-	tell(dial, result);
+	report_result(dial, result);
 }
 
 static void start_next(struct dial *dial);
@@ -205,11 +205,11 @@ static void on_tunnel(void *context, int errnum)
 	dial->errnum = errnum;
 	result.fd = take_fd(&dial->tunnel_fd);
 	if (!errnum) {
-		tell(dial, result);
+		report_result(dial, result);
 		return;
 	}
 	close_fd(&result.fd);
-	tell(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = errnum, .fd = FD_NONE });
+	report_result(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = errnum, .fd = FD_NONE });
 }
 
 /* The first address of the proxy that answers is the one; the others are let go. */
@@ -227,11 +227,11 @@ static void start_tunnel(struct dial *dial, struct attempt *attempt)
 	dial->started = dial->count = 0;
 	event_del(&dial->head_start);
 	if (tunnel_start(&dial->tunnel, dial->dialer->base, dial->tunnel_fd, &dial->dialer->proxy, &target) < 0)
-		tell(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = ENOMEM, .fd = FD_NONE });
+		report_result(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = ENOMEM, .fd = FD_NONE });
 }
 
 /* It is connected. The dial may be gone afterwards. */
-static void settle(struct attempt *attempt)
+static void finish_attempt(struct attempt *attempt)
 {
 	struct dial_result result = { .outcome = DIAL_CONNECTED, .address = attempt->address };
 
@@ -240,7 +240,7 @@ static void settle(struct attempt *attempt)
 		return;
 	}
 	result.fd = take_fd(&attempt->fd);
-	tell(attempt->dial, result);
+	report_result(attempt->dial, result);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *context)
@@ -256,7 +256,7 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 	if (errnum)
 		fail_attempt(attempt, errnum);
 	else
-		settle(attempt);
+		finish_attempt(attempt);
 }
 
 static socklen_t fill_sockaddr(const struct gate_address *address, struct sockaddr_storage *out)
@@ -340,7 +340,7 @@ static void start_next(struct dial *dial)
 		int errnum = try(attempt);
 
 		if (errnum == EISCONN) {
-			settle(attempt);
+			finish_attempt(attempt);
 			return;
 		}
 		if (!errnum) {
@@ -353,7 +353,7 @@ static void start_next(struct dial *dial)
 		dial->failed++;
 	}
 	if (dial->failed == dial->count)
-		tell_failure(dial);
+		report_failure(dial);
 }
 
 static void on_head_start(evutil_socket_t fd, short what, void *context)
@@ -373,7 +373,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *context)
 
 	(void)fd;
 	(void)what;
-	tell(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = ETIMEDOUT, .fd = FD_NONE });
+	report_result(dial, (struct dial_result){ .outcome = DIAL_FAILED, .errnum = ETIMEDOUT, .fd = FD_NONE });
 }
 
 /* Judges one answer; only those that are allowed are ever tried. */
@@ -455,7 +455,7 @@ static void go(struct dial *dial)
 	else if (dial->count)
 		start_next(dial);
 	else
-		tell_failure(dial);
+		report_failure(dial);
 }
 
 static void on_resolved(int result, struct evutil_addrinfo *answers, void *context)

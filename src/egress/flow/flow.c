@@ -72,7 +72,7 @@ static struct gate_open describe(const struct flow *flow)
 	return (struct gate_open){ .id = flow->id, .pid = flow->pid, .host = flow->host, .port = flow->port };
 }
 
-static void tell_closed(struct flow *flow, const char *why)
+static void report_closed(struct flow *flow, const char *why)
 {
 	char address[46];
 	struct gate_closed closed = {
@@ -100,7 +100,7 @@ static void end_flow(struct flow *flow, const char *why)
 	struct gate *gate = flow->gate;
 
 	if (flow->state >= FLOW_ASKED)
-		tell_closed(flow, why);
+		report_closed(flow, why);
 	event_del(&flow->opening.readable);
 	event_del(&flow->left);
 	if (flow->is_counted)
@@ -122,7 +122,7 @@ static void end_flow(struct flow *flow, const char *why)
 	gate_check_stopped(gate);
 }
 
-static void tell_refused(struct flow *flow, const struct gate_refused *refused)
+static void report_refused(struct flow *flow, const struct gate_refused *refused)
 {
 	box_link_send(&flow->gate->link, gate_refused_put(&flow->gate->link.out, refused));
 	end_flow(flow, "refused");
@@ -130,12 +130,12 @@ static void tell_refused(struct flow *flow, const struct gate_refused *refused)
 
 static void refuse(struct flow *flow, enum gate_refusal refusal, const char *detail)
 {
-	tell_refused(flow, &(struct gate_refused){ .open = describe(flow), .refusal = refusal, .detail = detail });
+	report_refused(flow, &(struct gate_refused){ .open = describe(flow), .refusal = refusal, .detail = detail });
 }
 
 static void refuse_by_limit(struct flow *flow, const struct quota_hit *hit)
 {
-	tell_refused(flow, &(struct gate_refused){ .open = describe(flow), .refusal = GATE_BY_LIMIT,
+	report_refused(flow, &(struct gate_refused){ .open = describe(flow), .refusal = GATE_BY_LIMIT,
 						   .detail = hit->rule, .limit = hit->kind });
 }
 
@@ -283,7 +283,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 		start_relay(flow);
 }
 
-static void ask(struct flow *flow)
+static void ask_box(struct flow *flow)
 {
 	struct gate_open open = describe(flow);
 
@@ -334,7 +334,7 @@ void flow_go(struct gate *gate, uint32_t id, bool is_granted)
 
 /* ---- what the client says first ---- */
 
-static void pass(struct flow *flow)
+static void end_opening(struct flow *flow)
 {
 	event_del(&flow->opening.readable);
 	hello_done(&flow->opening.hello);
@@ -342,7 +342,7 @@ static void pass(struct flow *flow)
 		setsockopt(flow->inside_fd, SOL_SOCKET, SO_RCVLOWAT, &(int){ 1 }, sizeof(int));
 	flow->opening.is_inspected = true;
 	if (flow->state == FLOW_HELLO)
-		ask(flow);
+		ask_box(flow);
 	else if (is_tls(flow))
 		start_handshake(flow);
 	else
@@ -359,7 +359,7 @@ static bool speaks_first(const struct flow *flow)
 static void pass_http(struct flow *flow)
 {
 	flow->is_read = flow->is_read || flow->gate->recording;
-	pass(flow);
+	end_opening(flow);
 }
 
 /* Whether plain text begins as a request does: a method, a blank, and a path. */
@@ -410,7 +410,7 @@ static void judge_hello(struct flow *flow)
 		else if (flow->opening.is_http)
 			pass_http(flow);
 		else
-			pass(flow);
+			end_opening(flow);
 		return;
 	case HELLO_NAMED:
 		if (hello_names(&flow->opening.hello, flow->host) || may_name(flow))
@@ -452,7 +452,7 @@ static void end_hello(struct flow *flow)
 	else if (flow->state == FLOW_HELLO)
 		end_flow(flow, NULL);
 	else
-		pass(flow);
+		end_opening(flow);
 }
 
 /* On the ports of other protocols servers may speak first: only who records looks for TLS there before dialling. */
@@ -468,7 +468,7 @@ static void on_silence(struct flow *flow)
 		return;
 	}
 	event_del(&flow->opening.readable);
-	ask(flow);
+	ask_box(flow);
 }
 
 /* Whether its requests are read, and the rest of what is said must come before it is known how. */
@@ -617,7 +617,7 @@ static void proceed(struct flow *flow, bool is_granted)
 	else if (is_granted)
 		dial(flow);
 	else
-		ask(flow);
+		ask_box(flow);
 }
 
 /* Whether anybody outside is asked: not where a rule answers for the whole host, or a recording. */

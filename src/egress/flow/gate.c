@@ -217,7 +217,7 @@ static int finish_recording(struct gate *gate, struct err *err)
 }
 
 /* A socket that is closed with something unread in it takes what was sent over it along: the box gets ECONNRESET. */
-static void hear_out(int fd)
+static void drain_box(int fd)
 {
 	enum { PATIENCE_MS = 2000 };
 	struct pollfd polled = { .fd = fd, .events = POLLIN };
@@ -228,14 +228,14 @@ static void hear_out(int fd)
 }
 
 /* The last word to the box, where there is one. */
-static void tell_broken(struct gate *gate, const struct err *err)
+static void report_broken(struct gate *gate, const struct err *err)
 {
 	box_link_flush(&gate->link);
 	frame_begin(&gate->link.out, GATE_BROKEN);
 	frame_put_bytes(&gate->link.out, err, sizeof *err);
 	if (frame_end(&gate->link.out) == 0)
 		(void)!frame_send(gate->link.fd, &gate->link.out, NULL, 0);
-	hear_out(gate->link.fd);
+	drain_box(gate->link.fd);
 }
 
 static int serve(struct gate *gate, struct err *err)
@@ -273,7 +273,7 @@ int gate_run(int box_fd, const struct policy *policy, int recording_fd, struct e
 	if (r == 0)
 		r = serve(gate, err);
 	if (r < 0)
-		tell_broken(gate, err);
+		report_broken(gate, err);
 	close_gate(gate);
 	free(gate);
 	return r;

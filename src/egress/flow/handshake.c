@@ -12,7 +12,7 @@ static void stop(struct event *event, int fd)
 }
 
 /* From here on both sides speak as they like. */
-static void let_go(struct handshake *handshake)
+static void release_both(struct handshake *handshake)
 {
 	struct relay *relay = handshake->options.relay;
 
@@ -65,7 +65,7 @@ static void on_server(evutil_socket_t fd, short what, void *context)
 	if (feed(handshake, fd, what, &handshake->from_server) == PEEK_NONE)
 		return;
 	if (handshake->from_server.state != HELLO_RETRY) {
-		let_go(handshake);
+		release_both(handshake);
 		return;
 	}
 	/* It has read the first hello to its end, so all of that has left. */
@@ -88,7 +88,7 @@ static void on_client(evutil_socket_t fd, short what, void *context)
 		return;
 	/* It has left: there is nothing that could go out. */
 	if (hello_is_same(&handshake->second, options->first) || (peek == PEEK_ENDED && !handshake->seen))
-		let_go(handshake);
+		release_both(handshake);
 	else
 		options->on_refused(options->context, &handshake->second);
 }

@@ -28,7 +28,7 @@ struct visit {
 	uint64_t started_ns;
 };
 
-static void tell_closed(struct visit *visit, const char *why)
+static void report_closed(struct visit *visit, const char *why)
 {
 	struct gate_closed closed = {
 		.open = { .id = visit->id, .host = "127.0.0.1", .port = visit->port },
@@ -48,7 +48,7 @@ static void end_visit(struct visit *visit, const char *why)
 	struct gate *gate = visit->gate;
 	int fds[] = { visit->inside_fd, visit->outside_fd };
 
-	tell_closed(visit, why);
+	report_closed(visit, why);
 	if (event_initialized(&visit->writable))
 		event_del(&visit->writable);
 	relay_done(&visit->relay);

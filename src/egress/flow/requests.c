@@ -358,7 +358,7 @@ static struct gate_wait *find_wait(struct gate *gate, const struct exchange_reco
 	return NULL;
 }
 
-static void tell_forget(struct gate *gate, uint32_t id)
+static void send_forget(struct gate *gate, uint32_t id)
 {
 	frame_begin(&gate->link.out, GATE_FORGET);
 	frame_put_u32(&gate->link.out, id);
@@ -372,7 +372,7 @@ static void on_forget(void *context, struct exchange_record *record)
 
 	if (!wait)
 		return;
-	tell_forget(requests->gate, wait->id);
+	send_forget(requests->gate, wait->id);
 	*wait = (struct gate_wait){ 0 };
 	record->asked = 0;
 }
@@ -387,7 +387,7 @@ static bool on_ask(void *context, struct exchange_record *record)
 
 	/* Of another reading of its path: that one is answered. */
 	if (record->asked)
-		tell_forget(gate, record->asked);
+		send_forget(gate, record->asked);
 	record->asked = 0;
 	if (!wait) {
 		record->decision = (struct decision){
@@ -501,7 +501,7 @@ static const char *list_secrets(const struct gate_secrets *secrets, uint32_t use
 	return buf_text(&list);
 }
 
-static void tell_request(void *context, const struct exchange_record *record)
+static void report_request(void *context, const struct exchange_record *record)
 {
 	const struct requests *requests = context;
 	struct gate *gate = requests->gate;
@@ -529,7 +529,7 @@ static void tell_request(void *context, const struct exchange_record *record)
 	};
 
 	if (wait) {
-		tell_forget(gate, wait->id);
+		send_forget(gate, wait->id);
 		*wait = (struct gate_wait){ 0 };
 	}
 	box_link_queue_request(&gate->link, &request);
@@ -557,6 +557,6 @@ void requests_init(struct requests *requests, struct gate *gate, const struct ga
 struct exchange_hooks requests_hooks(struct requests *requests)
 {
 	return (struct exchange_hooks){ .ask = on_ask, .forget = on_forget, .outgoing = on_outgoing, .body = on_body,
-					.incoming = on_incoming, .over = tell_request, .context = requests,
+					.incoming = on_incoming, .over = report_request, .context = requests,
 					.recording = requests->gate->recording };
 }

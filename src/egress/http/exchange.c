@@ -92,7 +92,7 @@ static void end_take(struct exchange *exchange, bool is_whole)
 	exchange->recorded = NULL;
 }
 
-static void tell_over(struct exchange *exchange, const char *problem)
+static void report_over(struct exchange *exchange, const char *problem)
 {
 	struct exchange_record *record = &exchange->record;
 
@@ -114,7 +114,7 @@ static enum exchange_state end(struct exchange *exchange, const char *problem)
 	if (exchange->phase == PHASE_OVER)
 		return EXCHANGE_ENDED;
 	if (exchange->phase != PHASE_IDLE || problem)
-		tell_over(exchange, problem);
+		report_over(exchange, problem);
 	exchange->phase = PHASE_OVER;
 	return EXCHANGE_ENDED;
 }
@@ -285,7 +285,7 @@ static enum exchange_state keep_request(struct exchange *exchange, struct buf *t
 }
 
 /* The request is whole: the head of its answer. */
-static enum exchange_state give(struct exchange *exchange, struct buf *to_client)
+static enum exchange_state begin_answer(struct exchange *exchange, struct buf *to_client)
 {
 	struct exchange_record *record = &exchange->record;
 	const char *problem = NULL;
@@ -426,7 +426,7 @@ static enum exchange_state next(struct exchange *exchange)
 {
 	bool is_closing = exchange->is_closing;
 
-	tell_over(exchange, NULL);
+	report_over(exchange, NULL);
 	exchange->method[0] = 0;
 	exchange->phase = PHASE_IDLE;
 	http1_next(&exchange->request);
@@ -465,7 +465,7 @@ enum exchange_state exchange_from_client(struct exchange *exchange, const uint8_
 		if (result == HTTP1_BAD)
 			return refuse_bytes(exchange, to_client);
 		if (result == HTTP1_END && exchange->phase == PHASE_KEPT)
-			return give(exchange, to_client);
+			return begin_answer(exchange, to_client);
 		if (result == HTTP1_END)
 			exchange->request_is_over = true;
 		if (result == HTTP1_END && exchange->phase == PHASE_LATE && next(exchange) == EXCHANGE_OPEN)

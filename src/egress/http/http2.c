@@ -48,7 +48,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	return 0;
 }
 
-static int keep(char **slot, const char *value)
+static int replace_text(char **slot, const char *value)
 {
 	free(*slot);
 	*slot = str_dup(value);
@@ -60,9 +60,9 @@ static int on_pseudo(struct http2_stream *stream, const char *name, const char *
 	uint64_t status;
 
 	if (str_equal(name, ":path"))
-		return keep(&stream->path, value);
+		return replace_text(&stream->path, value);
 	if (str_equal(name, ":authority"))
-		return keep(&stream->authority, value);
+		return replace_text(&stream->authority, value);
 	if (str_equal(name, ":scheme"))
 		stream->is_https = str_equal(value, "https");
 	else if (str_equal(name, ":method") && str_copy(stream->head.method, sizeof stream->head.method, value) < 0)
@@ -234,7 +234,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
  * Of a request that a person is asked about: as much as its window lets come, which is not opened again. That of the
  * connection is, so that other requests go on.
  */
-static int hold(struct http2_stream *stream, const uint8_t *bytes, size_t size)
+static int hold_body(struct http2_stream *stream, const uint8_t *bytes, size_t size)
 {
 	buf_put(&stream->held, bytes, size);
 	return buf_error(&stream->held) == 0 &&
@@ -316,7 +316,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	enum http2_side from = http2_side_of(http2, session), to = http2_other(from);
 
 	if (stream && from == HTTP2_INSIDE && stream->record.is_waiting)
-		return hold(stream, bytes, size);
+		return hold_body(stream, bytes, size);
 	if (stream && from == HTTP2_INSIDE)
 		recorded_add_sent(stream->recorded, bytes, size);
 	if (stream && from == HTTP2_INSIDE && stream->is_kept)
@@ -566,7 +566,7 @@ static bool is_held_up(const struct http2_stream *stream)
 }
 
 /* As http2_settle(), of one body. */
-static uint64_t settle(struct http2_stream *stream, enum http2_side to, bool in_is_held_up, uint64_t now_ns)
+static uint64_t settle_body(struct http2_stream *stream, enum http2_side to, bool in_is_held_up, uint64_t now_ns)
 {
 	struct http2 *http2 = stream->http2;
 	bool is_in = to == HTTP2_INSIDE;
@@ -592,7 +592,7 @@ uint64_t http2_settle(struct http2 *http2, bool in_is_held_up, uint64_t now_ns)
 
 	for (struct http2_stream *stream = http2->streams; stream; stream = stream->next)
 		for (int to = 0; to < HTTP2_SIDE_COUNT; to++) {
-			uint64_t wait_ns = settle(stream, (enum http2_side)to, in_is_held_up, now_ns);
+			uint64_t wait_ns = settle_body(stream, (enum http2_side)to, in_is_held_up, now_ns);
 
 			if (wait_ns && (!first_ns || wait_ns < first_ns))
 				first_ns = wait_ns;

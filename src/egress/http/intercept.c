@@ -287,7 +287,7 @@ static void take_given(struct intercept *intercept)
 		give_client(intercept);
 }
 
-static void give(struct intercept *intercept, enum http2_side from, const uint8_t *bytes, size_t size)
+static void feed_protocol(struct intercept *intercept, enum http2_side from, const uint8_t *bytes, size_t size)
 {
 	intercept->sides[from].read_bytes += size;
 	if (intercept->http2) {
@@ -401,7 +401,7 @@ static int read_side(struct intercept *intercept, enum http2_side from)
 		return r == 1 ? 0 : r == 0 ? 1 : -1;
 	}
 	quota_use(share, way, (size_t)size);
-	give(intercept, from, bytes, (size_t)size);
+	feed_protocol(intercept, from, bytes, (size_t)size);
 	return 1;
 }
 
@@ -577,7 +577,7 @@ static const char *move(struct intercept *intercept)
 }
 
 /* What is held back of bodies goes on when its time has come. */
-static void settle(struct intercept *intercept)
+static void settle_bodies(struct intercept *intercept)
 {
 	bool in_is_held_up = outside_of(intercept)->is_limited || !may_read(intercept, HTTP2_OUTSIDE);
 	uint64_t now_ns, wait_ns = 0;
@@ -629,7 +629,7 @@ static void on_event(evutil_socket_t fd, short what, void *context)
 		}
 	}
 	why = move(intercept);
-	settle(intercept);
+	settle_bodies(intercept);
 	/* The rest of what the client is told goes out first. */
 	if (why || (intercept->is_over && !inside_of(intercept)->out.size)) {
 		end(intercept, why ? why : intercept->why);

@@ -125,7 +125,7 @@ static bool make_room(struct meter *meter)
 	return true;
 }
 
-static int look(struct labels *labels, struct count *count, uint64_t hash)
+static int measure_name(struct labels *labels, struct count *count, uint64_t hash)
 {
 	count->meter = find_meter(labels, count->rule ? count->rule->host : "*");
 	if (!count->meter)
@@ -150,7 +150,7 @@ static unsigned order_bits(const struct meter *meter, uint64_t hash)
 }
 
 /* The bytes that are said with it. */
-static size_t keep(const struct count *count, uint64_t hash)
+static size_t remember_name(const struct count *count, uint64_t hash)
 {
 	struct meter *meter = count->meter;
 	size_t bytes = count->bytes;
@@ -200,7 +200,7 @@ int labels_take(struct labels *labels, const struct policy *policy, const struct
 
 	*ret_bytes = 0;
 	for (size_t i = 0; i < count; i++) {
-		int r = look(labels, &counts[i], hash);
+		int r = measure_name(labels, &counts[i], hash);
 
 		if (r == 1) {
 			*ret_hit = (struct labels_hit){ counts[i].rule ? counts[i].rule->origin.id : NULL,
@@ -211,7 +211,7 @@ int labels_take(struct labels *labels, const struct policy *policy, const struct
 			return r;
 	}
 	for (size_t i = 0; i < count; i++) {
-		size_t bytes = keep(&counts[i], hash);
+		size_t bytes = remember_name(&counts[i], hash);
 
 		*ret_bytes = bytes > *ret_bytes ? bytes : *ret_bytes;
 	}

@@ -67,7 +67,7 @@ static struct quota_hit hit_of(const struct meter *meter, enum net_limit kind)
 	return (struct quota_hit){ meter->rule, kind, meter->limits.of[kind].amount };
 }
 
-static void tell_hit(struct quota *quota, struct meter *meter, enum net_limit kind, uint64_t now_ns)
+static void report_hit(struct quota *quota, struct meter *meter, enum net_limit kind, uint64_t now_ns)
 {
 	uint64_t period_ms = meter->limits.of[kind].period_ms;
 	bool has_end = net_limit_has_period[kind] || kind == NET_LIMIT_CONNECTIONS;
@@ -123,7 +123,7 @@ size_t quota_ask(const struct quota_share *share, enum quota_way way, size_t wan
 			continue;
 		tokens = fill(meter, NET_LIMIT_RATE, now_ns);
 		if (tokens < 1)
-			tell_hit(share->quota, meter, NET_LIMIT_RATE, now_ns);
+			report_hit(share->quota, meter, NET_LIMIT_RATE, now_ns);
 		wanted = (size_t)least(wanted, tokens > 0 ? (uint64_t)tokens : 0);
 	}
 	return wanted;
@@ -158,7 +158,7 @@ int quota_spend(const struct quota_share *share, enum quota_way way, size_t byte
 	for (size_t at = 0; (meter = next_meter(share, &at));)
 		if (bytes_left(meter, way, &kind) < bytes) {
 			*ret_hit = hit_of(meter, kind);
-			tell_hit(share->quota, meter, kind, now_ns);
+			report_hit(share->quota, meter, kind, now_ns);
 			return 1;
 		}
 	quota_use(share, way, bytes);
@@ -177,7 +177,7 @@ bool quota_is_used_up(const struct quota_share *share, enum quota_way way, uint6
 
 	for (size_t at = 0; (meter = next_meter(share, &at));)
 		if (!bytes_left(meter, way, &kind)) {
-			tell_hit(share->quota, meter, kind, now_ns);
+			report_hit(share->quota, meter, kind, now_ns);
 			return true;
 		}
 	return false;
@@ -261,7 +261,7 @@ int quota_connect(const struct quota_share *share, const char *host, uint64_t no
 		if (kind == NET_LIMIT_COUNT)
 			continue;
 		*ret_hit = hit_of(meter, kind);
-		tell_hit(share->quota, meter, kind, now_ns);
+		report_hit(share->quota, meter, kind, now_ns);
 		return 1;
 	}
 	for (size_t at = 0; (meter = next_meter(share, &at));)
@@ -302,7 +302,7 @@ int quota_request(const struct quota_share *share, uint64_t now_ns, struct quota
 			continue;
 		*ret_hit = hit_of(meter, kind);
 		*ret_wait_ms = bucket_wait_ms(&meter->buckets[kind], &limit);
-		tell_hit(share->quota, meter, kind, now_ns);
+		report_hit(share->quota, meter, kind, now_ns);
 		return 1;
 	}
 	for (size_t at = 0; (meter = next_meter(share, &at));)

@@ -438,7 +438,7 @@ static int read_all(struct replay *replay, int fd)
 	return r == 0 && !replay->line ? -EBADMSG : r;
 }
 
-static void say(const struct replay *replay, int r, struct err *err)
+static void set_error(const struct replay *replay, int r, struct err *err)
 {
 	const char *problem = r == -EBADMSG           ? "it is malformed"
 			      : r == -EPROTONOSUPPORT ? "another version of atoll wrote it"
@@ -464,7 +464,7 @@ int replay_new(struct replay **ret_replay, int fd, struct err *err)
 	json_object_seed(seed ? seed : 1);
 	r = read_all(replay, fd);
 	if (r < 0) {
-		say(replay, r, err);
+		set_error(replay, r, err);
 		replay_free(replay);
 		return r;
 	}

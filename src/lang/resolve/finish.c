@@ -216,7 +216,7 @@ static struct sorted_file *settle_lowered(struct sorted_file *first, struct sort
  * Which of two rules about one path stays. A path that two texts name by accident (the project is the
  * home) belongs to the one that is relative to the project; anything else is a contradiction.
  */
-static struct sorted_file *settle(struct lang *lang, struct sorted_file *first, struct sorted_file *second)
+static struct sorted_file *choose_of_two(struct lang *lang, struct sorted_file *first, struct sorted_file *second)
 {
 	if (first->rule.class == FILE_MASK && !first->rule.except)
 		return first;
@@ -265,7 +265,7 @@ static size_t settle_files(struct lang *lang, struct sorted_file *files, size_t 
 			continue;
 		}
 		check_repeated(lang, last, &files[i]);
-		*last = *settle(lang, last, &files[i]);
+		*last = *choose_of_two(lang, last, &files[i]);
 	}
 	return out;
 }
