@@ -105,10 +105,12 @@ int compare_links(const struct compare_side *a, const struct compare_side *b)
 	return r < 0 ? r : str_equal(target_a, target_b);
 }
 
-/* One side's attributes: the way to the file, and the names. */
+/* One side's attributes: the way to the file, and the names, which few files have many of. */
 struct attributes {
 	char path[LINK_SIZE];
-	char names[LIST_MAX];
+	char few[512];
+	char *many;           /* owned; NULL: they are few */
+	const char *names;
 	ssize_t size;
 };
 
@@ -118,7 +120,14 @@ static int list(struct attributes *attributes, const struct compare_side *side)
 
 	if (r < 0)
 		return r;
-	attributes->size = llistxattr(attributes->path, attributes->names, sizeof attributes->names);
+	attributes->names = attributes->few;
+	attributes->size = llistxattr(attributes->path, attributes->few, sizeof attributes->few);
+	if (attributes->size < 0 && errno == ERANGE) {
+		attributes->names = attributes->many = malloc(LIST_MAX);
+		if (!attributes->many)
+			return -ENOMEM;
+		attributes->size = llistxattr(attributes->path, attributes->many, LIST_MAX);
+	}
 	if (attributes->size < 0 && errno == EOPNOTSUPP)
 		attributes->size = 0;
 	/* It is gone since it was looked at. */
@@ -147,26 +156,36 @@ static bool is_same_value(const struct attributes *a, const struct attributes *b
 	return size_a >= 0 && size_a == size_b && memcmp(values, values + VALUE_MAX, (size_t)size_a) == 0;
 }
 
-int compare_xattrs(const struct compare_side *a, const struct compare_side *b, bool (*is_wanted)(const char *name))
+static int compare_lists(const struct attributes *a, const struct attributes *b, bool (*is_wanted)(const char *name))
 {
-	cleanup_free struct attributes *both = malloc(2 * sizeof *both);
 	cleanup_free char *values = NULL;
-	int r = both ? list(&both[0], a) : -ENOMEM;
+	size_t wanted = count(a, is_wanted);
 
-	if (r == 0)
-		r = list(&both[1], b);
-	if (r < 0)
-		return r;
-	if (count(&both[0], is_wanted) != count(&both[1], is_wanted))
+	if (wanted != count(b, is_wanted))
 		return 0;
-	if (!count(&both[0], is_wanted))
+	if (!wanted)
 		return 1;
 	values = malloc(2 * VALUE_MAX);
 	if (!values)
 		return -ENOMEM;
-	for (ssize_t at = 0; at < both[0].size; at += (ssize_t)strlen(both[0].names + at) + 1)
-		if (is_wanted(both[0].names + at) &&
-		    !is_same_value(&both[0], &both[1], both[0].names + at, values))
+	for (ssize_t at = 0; at < a->size; at += (ssize_t)strlen(a->names + at) + 1)
+		if (is_wanted(a->names + at) && !is_same_value(a, b, a->names + at, values))
 			return 0;
 	return 1;
+}
+
+int compare_xattrs(const struct compare_side *a, const struct compare_side *b, bool (*is_wanted)(const char *name))
+{
+	struct attributes both[2];
+	int r;
+
+	both[0].many = both[1].many = NULL;
+	r = list(&both[0], a);
+	if (r == 0)
+		r = list(&both[1], b);
+	if (r == 0)
+		r = compare_lists(&both[0], &both[1], is_wanted);
+	free(both[0].many);
+	free(both[1].many);
+	return r;
 }
