@@ -2,172 +2,91 @@
 #include "wire/asking.h"
 
 #include "wire/control.h"
+#include "wire/layout.h"
 
-static const uint8_t *get_hash(struct frame *frame)
+#define SHOWN_ROWS(type)                                                                                     \
+	LAYOUT(type, U32, shown.kind), LAYOUT(type, U32, shown.flags), LAYOUT(type, TEXT, shown.subject), \
+		LAYOUT(type, STRV, shown.argv), LAYOUT(type, TEXT_OR_NULL, shown.method), \
+		LAYOUT(type, TEXT_OR_NULL, shown.path), LAYOUT(type, TEXT_OR_NULL, shown.program), \
+		LAYOUT(type, TEXT_OR_NULL, shown.cwd), LAYOUT_MAX(type, U32, shown.port, UINT16_MAX), \
+		LAYOUT(type, TEXT, shown.rule), LAYOUT(type, TEXT, shown.why), LAYOUT(type, TEXT_OR_NULL, shown.words)
+
+/* One more of several in a frame. 1; 0: that was the last; -EBADMSG. */
+static int get_next(struct frame *frame, const struct layout *rows, size_t count, void *to)
 {
-	size_t size;
-	const uint8_t *hash = frame_get_bytes(frame, &size);
+	int r = !frame->error && frame->at == frame->size ? 1 : layout_get(frame, rows, count, to);
 
-	if (hash && size != ASKING_HASH_SIZE)
-		frame->error = -EBADMSG;
-	return frame->error ? NULL : hash;
+	return r < 0 ? r : !r;
 }
 
-static void put_shown(struct buf *out, const struct asking_shown *shown)
-{
-	frame_put_u32(out, shown->kind);
-	frame_put_u32(out, shown->flags);
-	frame_put_string(out, shown->subject);
-	frame_put_strv(out, (const char *const *)shown->argv);
-	frame_put_string(out, shown->method);
-	frame_put_string(out, shown->path);
-	frame_put_string(out, shown->program);
-	frame_put_string(out, shown->cwd);
-	frame_put_u32(out, shown->port);
-	frame_put_string(out, shown->rule);
-	frame_put_string(out, shown->why);
-	frame_put_string(out, shown->words);
-}
-
-static void get_shown(struct frame *frame, struct asking_shown *shown)
-{
-	shown->kind = frame_get_u32(frame);
-	shown->flags = frame_get_u32(frame);
-	shown->subject = frame_get_string(frame);
-	shown->argv = frame_get_strv(frame);
-	shown->method = frame_get_string(frame);
-	shown->path = frame_get_string(frame);
-	shown->program = frame_get_string(frame);
-	shown->cwd = frame_get_string(frame);
-	shown->port = frame_get_u32(frame);
-	shown->rule = frame_get_string(frame);
-	shown->why = frame_get_string(frame);
-	shown->words = frame_get_string(frame);
-	if (!shown->subject || !shown->rule || !shown->why || shown->port > UINT16_MAX)
-		frame->error = -EBADMSG;
-}
-
-/* 1, or -EBADMSG with nothing that is owned. */
-static int finish_one(const struct frame *frame, struct asking_shown *shown)
-{
-	if (!frame->error)
-		return 1;
-	free(shown->argv);
-	shown->argv = NULL;
-	return -EBADMSG;
-}
-
-static bool is_last(const struct frame *frame)
-{
-	return !frame->error && frame->at == frame->size;
-}
+static const struct layout question_rows[] = {
+	LAYOUT(asking_question, U32, number),
+	LAYOUT_MAX(asking_question, HASH, hash, ASKING_HASH_SIZE),
+	LAYOUT_MAX(asking_question, U32, state, ASKING_STATE_COUNT - 1),
+	LAYOUT(asking_question, U32, waiting),
+	LAYOUT(asking_question, U32, times),
+	LAYOUT(asking_question, U32, pid),
+	LAYOUT(asking_question, U64, asked_ns),
+	LAYOUT(asking_question, U64, left_ms),
+	LAYOUT_MAX(asking_question, U32, is_allowed, 1),
+	SHOWN_ROWS(asking_question),
+};
 
 void asking_question_put(struct buf *out, const struct asking_question *question)
 {
-	frame_put_u32(out, question->number);
-	frame_put_bytes(out, question->hash, ASKING_HASH_SIZE);
-	frame_put_u32(out, question->state);
-	frame_put_u32(out, question->waiting);
-	frame_put_u32(out, question->times);
-	frame_put_u32(out, question->pid);
-	frame_put_u64(out, question->asked_ns);
-	frame_put_u64(out, question->left_ms);
-	frame_put_u32(out, question->is_allowed);
-	put_shown(out, &question->shown);
+	layout_put(out, question_rows, ARRAY_SIZE(question_rows), question);
 }
 
 int asking_question_get(struct frame *frame, struct asking_question *ret_question)
 {
-	struct asking_question question = { 0 };
-
-	if (is_last(frame))
-		return 0;
-	question.number = frame_get_u32(frame);
-	question.hash = get_hash(frame);
-	question.state = frame_get_u32(frame);
-	question.waiting = frame_get_u32(frame);
-	question.times = frame_get_u32(frame);
-	question.pid = frame_get_u32(frame);
-	question.asked_ns = frame_get_u64(frame);
-	question.left_ms = frame_get_u64(frame);
-	question.is_allowed = frame_get_u32(frame);
-	get_shown(frame, &question.shown);
-	if (question.state >= ASKING_STATE_COUNT || question.is_allowed > 1)
-		frame->error = -EBADMSG;
-	*ret_question = question;
-	return finish_one(frame, &ret_question->shown);
+	return get_next(frame, question_rows, ARRAY_SIZE(question_rows), ret_question);
 }
+
+static const struct layout grant_rows[] = {
+	LAYOUT(asking_grant, U32, number),
+	LAYOUT_MAX(asking_grant, U32, is_refusal, 1),
+	LAYOUT(asking_grant, U32, question),
+	LAYOUT_MAX(asking_grant, U32, scope, ASKING_SCOPE_COUNT - 1),
+	LAYOUT(asking_grant, U64, used),
+	LAYOUT(asking_grant, U64, uses_left),
+	LAYOUT(asking_grant, U64, left_ms),
+	LAYOUT(asking_grant, U64, given_ns),
+	LAYOUT(asking_grant, TEXT, by),
+	SHOWN_ROWS(asking_grant),
+};
 
 void asking_grant_put(struct buf *out, const struct asking_grant *grant)
 {
-	frame_put_u32(out, grant->number);
-	frame_put_u32(out, grant->is_refusal);
-	frame_put_u32(out, grant->question);
-	frame_put_u32(out, grant->scope);
-	frame_put_u64(out, grant->used);
-	frame_put_u64(out, grant->uses_left);
-	frame_put_u64(out, grant->left_ms);
-	frame_put_u64(out, grant->given_ns);
-	frame_put_string(out, grant->by);
-	put_shown(out, &grant->shown);
+	layout_put(out, grant_rows, ARRAY_SIZE(grant_rows), grant);
 }
 
 int asking_grant_get(struct frame *frame, struct asking_grant *ret_grant)
 {
-	struct asking_grant grant = { 0 };
-
-	if (is_last(frame))
-		return 0;
-	grant.number = frame_get_u32(frame);
-	grant.is_refusal = frame_get_u32(frame);
-	grant.question = frame_get_u32(frame);
-	grant.scope = frame_get_u32(frame);
-	grant.used = frame_get_u64(frame);
-	grant.uses_left = frame_get_u64(frame);
-	grant.left_ms = frame_get_u64(frame);
-	grant.given_ns = frame_get_u64(frame);
-	grant.by = frame_get_string(frame);
-	get_shown(frame, &grant.shown);
-	if (grant.scope >= ASKING_SCOPE_COUNT || grant.is_refusal > 1 || !grant.by)
-		frame->error = -EBADMSG;
-	*ret_grant = grant;
-	return finish_one(frame, &ret_grant->shown);
+	return get_next(frame, grant_rows, ARRAY_SIZE(grant_rows), ret_grant);
 }
+
+static const struct layout reply_rows[] = {
+	LAYOUT(asking_reply, U32, number),
+	LAYOUT_MAX(asking_reply, HASH, hash, ASKING_HASH_SIZE),
+	LAYOUT_MAX(asking_reply, U32, is_allowed, 1),
+	LAYOUT_MAX(asking_reply, U32, scope, ASKING_SCOPE_COUNT - 1),
+	LAYOUT(asking_reply, U64, amount),
+};
 
 void asking_reply_put_fields(struct buf *out, const struct asking_reply *reply)
 {
-	frame_put_u32(out, reply->number);
-	frame_put_bytes(out, reply->hash, ASKING_HASH_SIZE);
-	frame_put_u32(out, reply->is_allowed);
-	frame_put_u32(out, reply->scope);
-	frame_put_u64(out, reply->amount);
+	layout_put(out, reply_rows, ARRAY_SIZE(reply_rows), reply);
 }
 
 int asking_reply_put(struct buf *out, const struct asking_reply *reply)
 {
-	frame_begin(out, CONTROL_ANSWER);
-	asking_reply_put_fields(out, reply);
-	return frame_end(out);
-}
-
-static bool is_sound(const struct asking_reply *reply)
-{
-	bool has_amount = reply->scope == ASKING_USES || reply->scope == ASKING_TIME;
-
-	return reply->is_allowed <= 1 && reply->scope < ASKING_SCOPE_COUNT && has_amount == (reply->amount > 0);
+	return layout_put_frame(out, CONTROL_ANSWER, reply_rows, ARRAY_SIZE(reply_rows), reply);
 }
 
 int asking_reply_get(struct frame *frame, struct asking_reply *ret_reply)
 {
-	struct asking_reply reply = { 0 };
+	int r = layout_get_frame(frame, reply_rows, ARRAY_SIZE(reply_rows), ret_reply);
+	bool has_amount = r == 0 && (ret_reply->scope == ASKING_USES || ret_reply->scope == ASKING_TIME);
 
-	reply.number = frame_get_u32(frame);
-	reply.hash = get_hash(frame);
-	reply.is_allowed = frame_get_u32(frame);
-	reply.scope = frame_get_u32(frame);
-	reply.amount = frame_get_u64(frame);
-	if (frame_finish(frame) < 0 || !is_sound(&reply))
-		return -EBADMSG;
-	*ret_reply = reply;
-	return 0;
+	return r == 0 && has_amount != (ret_reply->amount > 0) ? -EBADMSG : r;
 }

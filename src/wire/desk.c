@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "wire/layout.h"
 
 const char *const desk_verdict_names[DESK_VERDICT_COUNT] = {
 	[DESK_DENIED] = "denied", [DESK_ALLOWED] = "allowed", [DESK_UNANSWERED] = "unanswered",
@@ -18,92 +19,65 @@ bool desk_want_is_sound(const struct desk_want *want)
 	       (!want->argv || strv_count((const char *const *)want->argv) <= DESK_ARGV_MAX);
 }
 
+static const struct layout want_rows[] = {
+	LAYOUT(desk_want, U32, id),
+	LAYOUT(desk_want, U32, kind),
+	LAYOUT(desk_want, TEXT, subject),
+	LAYOUT_MAX(desk_want, U32, port, UINT16_MAX),
+	LAYOUT(desk_want, STRV, argv),
+	LAYOUT(desk_want, TEXT_OR_NULL, reason),
+	LAYOUT(desk_want, U64, wait_ms),
+};
+
 int desk_want_put(struct buf *out, uint16_t type, const struct desk_want *want)
 {
-	frame_begin(out, type);
-	frame_put_u32(out, want->id);
-	frame_put_u32(out, want->kind);
-	frame_put_string(out, want->subject);
-	frame_put_u32(out, want->port);
-	frame_put_strv(out, (const char *const *)want->argv);
-	frame_put_string(out, want->reason);
-	frame_put_u64(out, want->wait_ms);
-	return frame_end(out);
+	return layout_put_frame(out, type, want_rows, ARRAY_SIZE(want_rows), want);
 }
 
 int desk_want_get(struct frame *frame, struct desk_want *ret_want)
 {
-	struct desk_want want = { .id = frame_get_u32(frame) };
+	int r = layout_get_frame(frame, want_rows, ARRAY_SIZE(want_rows), ret_want);
 
-	want.kind = frame_get_u32(frame);
-	want.subject = frame_get_string(frame);
-	want.port = frame_get_u32(frame);
-	want.argv = frame_get_strv(frame);
-	want.reason = frame_get_string(frame);
-	want.wait_ms = frame_get_u64(frame);
-	if (frame_finish(frame) < 0 || !want.argv || !desk_want_is_sound(&want)) {
-		free(want.argv);
-		return -EBADMSG;
-	}
-	*ret_want = want;
-	return 0;
+	return r == 0 && !desk_want_is_sound(ret_want)
+		       ? layout_refuse(frame, want_rows, ARRAY_SIZE(want_rows), ret_want)
+		       : r;
 }
 
-int desk_answer_put(struct buf *out, const struct desk_answer *answer)
+static const struct layout answer_rows[] = {
+	LAYOUT(desk_answer, U32, id),
+	LAYOUT_MAX(desk_answer, U32, verdict, DESK_VERDICT_COUNT - 1),
+	LAYOUT(desk_answer, U32, question),
+	LAYOUT(desk_answer, TEXT_OR_EMPTY, rule),
+	LAYOUT(desk_answer, TEXT_OR_EMPTY, reason),
+	LAYOUT(desk_answer, TEXT_OR_EMPTY, hint),
+	LAYOUT(desk_answer, STRV, near),
+};
+
+int desk_answer_put(struct buf *out, const struct desk_answer *from)
 {
-	frame_begin(out, DESK_ANSWER);
-	frame_put_u32(out, answer->id);
-	frame_put_u32(out, answer->verdict);
-	frame_put_u32(out, answer->question);
-	frame_put_string(out, answer->rule ? answer->rule : "");
-	frame_put_string(out, answer->reason ? answer->reason : "");
-	frame_put_string(out, answer->hint ? answer->hint : "");
-	frame_put_strv(out, (const char *const *)answer->near);
-	return frame_end(out);
+	return layout_put_frame(out, DESK_ANSWER, answer_rows, ARRAY_SIZE(answer_rows), from);
 }
 
-int desk_answer_get(struct frame *frame, struct desk_answer *ret_answer)
+int desk_answer_get(struct frame *frame, struct desk_answer *to)
 {
-	struct desk_answer answer = { .id = frame_get_u32(frame) };
-
-	answer.verdict = frame_get_u32(frame);
-	answer.question = frame_get_u32(frame);
-	answer.rule = frame_get_string(frame);
-	answer.reason = frame_get_string(frame);
-	answer.hint = frame_get_string(frame);
-	answer.near = frame_get_strv(frame);
-	if (frame_finish(frame) < 0 || answer.verdict >= DESK_VERDICT_COUNT || !answer.rule || !answer.reason ||
-	    !answer.hint || !answer.near) {
-		free(answer.near);
-		return -EBADMSG;
-	}
-	*ret_answer = answer;
-	return 0;
+	return layout_get_frame(frame, answer_rows, ARRAY_SIZE(answer_rows), to);
 }
 
-int desk_status_put(struct buf *out, const struct desk_status *status)
+static const struct layout status_rows[] = {
+	LAYOUT(desk_status, U32, id),
+	LAYOUT(desk_status, TEXT, session),
+	LAYOUT(desk_status, TEXT, policy),
+	LAYOUT(desk_status, TEXT, level),
+	LAYOUT_MAX(desk_status, U32, is_heard, 1),
+	LAYOUT(desk_status, U64, denied),
+};
+
+int desk_status_put(struct buf *out, const struct desk_status *from)
 {
-	frame_begin(out, DESK_TOLD);
-	frame_put_u32(out, status->id);
-	frame_put_string(out, status->session);
-	frame_put_string(out, status->policy);
-	frame_put_string(out, status->level);
-	frame_put_u32(out, status->is_heard);
-	frame_put_u64(out, status->denied);
-	return frame_end(out);
+	return layout_put_frame(out, DESK_TOLD, status_rows, ARRAY_SIZE(status_rows), from);
 }
 
-int desk_status_get(struct frame *frame, struct desk_status *ret_status)
+int desk_status_get(struct frame *frame, struct desk_status *to)
 {
-	struct desk_status status = { .id = frame_get_u32(frame) };
-
-	status.session = frame_get_string(frame);
-	status.policy = frame_get_string(frame);
-	status.level = frame_get_string(frame);
-	status.is_heard = frame_get_u32(frame);
-	status.denied = frame_get_u64(frame);
-	if (frame_finish(frame) < 0 || !status.session || !status.policy || !status.level || status.is_heard > 1)
-		return -EBADMSG;
-	*ret_status = status;
-	return 0;
+	return layout_get_frame(frame, status_rows, ARRAY_SIZE(status_rows), to);
 }

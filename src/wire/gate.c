@@ -2,7 +2,10 @@
 #include "wire/gate.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
+
+#include "wire/layout.h"
 
 bool gate_port_is_tls(uint16_t port)
 {
@@ -33,337 +36,227 @@ struct gate_address gate_address_of(const struct sockaddr *from)
 	return address;
 }
 
-int gate_start_put(struct buf *out, const struct gate_start *start)
+#define OPEN_ROWS(type)                                                                                   \
+	LAYOUT(type, U32, open.id), LAYOUT(type, U32, open.pid), LAYOUT(type, TEXT, open.host), \
+		LAYOUT_MAX(type, U32, open.port, UINT16_MAX)
+
+static const struct layout start_rows[] = {
+	LAYOUT(gate_start, BOOL, has_ipv6),
+	LAYOUT(gate_start, TEXT_OR_NULL, test_hosts),
+	LAYOUT(gate_start, TEXT_OR_NULL, proxy),
+	LAYOUT(gate_start, TEXT_OR_NULL, no_proxy),
+};
+
+int gate_start_put(struct buf *out, const struct gate_start *from)
 {
-	frame_begin(out, GATE_START);
-	frame_put_u32(out, start->has_ipv6);
-	frame_put_string(out, start->test_hosts);
-	frame_put_string(out, start->proxy);
-	frame_put_string(out, start->no_proxy);
-	return frame_end(out);
+	return layout_put_frame(out, GATE_START, start_rows, ARRAY_SIZE(start_rows), from);
 }
 
-int gate_start_get(struct frame *frame, struct gate_start *ret_start)
+int gate_start_get(struct frame *frame, struct gate_start *to)
 {
-	uint32_t has_ipv6 = frame_get_u32(frame);
-	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = frame_get_string(frame) };
-
-	start.proxy = frame_get_string(frame);
-	start.no_proxy = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || has_ipv6 > 1)
-		return -EBADMSG;
-	*ret_start = start;
-	return 0;
+	return layout_get_frame(frame, start_rows, ARRAY_SIZE(start_rows), to);
 }
 
-static void put_address(struct buf *out, const struct gate_address *address)
+static const struct layout route_rows[] = {
+	LAYOUT(gate_route, U32, id),
+	LAYOUT(gate_route, U32, pid),
+	LAYOUT_MAX(gate_route, ARRAY, source.bytes, 16),
+	LAYOUT(gate_route, U16, source.port),
+	LAYOUT_MAX(gate_route, ARRAY, target.bytes, 16),
+	LAYOUT(gate_route, U16, target.port),
+	LAYOUT(gate_route, BOOL, is_granted),
+	LAYOUT(gate_route, TEXT_OR_NULL, host),
+};
+
+int gate_route_put(struct buf *out, const struct gate_route *from)
 {
-	frame_put_bytes(out, address->bytes, sizeof address->bytes);
-	frame_put_u32(out, address->port);
+	return layout_put_frame(out, GATE_ROUTE, route_rows, ARRAY_SIZE(route_rows), from);
 }
 
-static bool get_address(struct frame *frame, struct gate_address *address)
+int gate_route_get(struct frame *frame, struct gate_route *to)
 {
-	size_t size;
-	const void *bytes = frame_get_bytes(frame, &size);
-	uint32_t port = frame_get_u32(frame);
-
-	if (!bytes || size != sizeof address->bytes || port > UINT16_MAX)
-		return false;
-	memcpy(address->bytes, bytes, size);
-	address->port = (uint16_t)port;
-	return true;
+	return layout_get_frame(frame, route_rows, ARRAY_SIZE(route_rows), to);
 }
 
-int gate_route_put(struct buf *out, const struct gate_route *route)
+static const struct layout lookup_rows[] = {
+	LAYOUT(gate_lookup, TEXT, name),
+	LAYOUT(gate_lookup, U32, type),
+	LAYOUT(gate_lookup, BOOL, is_allowed),
+	LAYOUT(gate_lookup, U32, number),
+	LAYOUT(gate_lookup, BOOL, is_paused),
+};
+
+int gate_lookup_put(struct buf *out, const struct gate_lookup *from)
 {
-	frame_begin(out, GATE_ROUTE);
-	frame_put_u32(out, route->id);
-	frame_put_u32(out, route->pid);
-	put_address(out, &route->source);
-	put_address(out, &route->target);
-	frame_put_u32(out, route->is_granted);
-	frame_put_string(out, route->host);
-	return frame_end(out);
+	return layout_put_frame(out, GATE_LOOKUP, lookup_rows, ARRAY_SIZE(lookup_rows), from);
 }
 
-int gate_route_get(struct frame *frame, struct gate_route *ret_route)
+int gate_lookup_get(struct frame *frame, struct gate_lookup *to)
 {
-	struct gate_route route = { .id = frame_get_u32(frame) };
-	uint32_t is_granted;
-	bool is_whole;
+	int r = layout_get_frame(frame, lookup_rows, ARRAY_SIZE(lookup_rows), to);
 
-	route.pid = frame_get_u32(frame);
-	is_whole = get_address(frame, &route.source) && get_address(frame, &route.target);
-	is_granted = frame_get_u32(frame);
-	route.is_granted = is_granted;
-	route.host = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || !is_whole || is_granted > 1)
-		return -EBADMSG;
-	*ret_route = route;
-	return 0;
+	return r == 0 && (to->is_allowed && to->is_paused) ? -EBADMSG : r;
 }
 
-int gate_lookup_put(struct buf *out, const struct gate_lookup *lookup)
+static const struct layout open_rows[] = {
+	LAYOUT(gate_open, U32, id),
+	LAYOUT(gate_open, U32, pid),
+	LAYOUT(gate_open, TEXT, host),
+	LAYOUT_MAX(gate_open, U32, port, UINT16_MAX),
+};
+
+int gate_open_put(struct buf *out, const struct gate_open *from)
 {
-	frame_begin(out, GATE_LOOKUP);
-	frame_put_string(out, lookup->name);
-	frame_put_u32(out, lookup->type);
-	frame_put_u32(out, lookup->is_allowed);
-	frame_put_u32(out, lookup->number);
-	frame_put_u32(out, lookup->is_paused);
-	return frame_end(out);
+	return layout_put_frame(out, GATE_OPEN, open_rows, ARRAY_SIZE(open_rows), from);
 }
 
-int gate_lookup_get(struct frame *frame, struct gate_lookup *ret_lookup)
+int gate_open_get(struct frame *frame, struct gate_open *to)
 {
-	struct gate_lookup lookup = { .name = frame_get_string(frame) };
-	uint32_t is_allowed, is_paused;
-
-	lookup.type = frame_get_u32(frame);
-	is_allowed = frame_get_u32(frame);
-	lookup.is_allowed = is_allowed;
-	lookup.number = frame_get_u32(frame);
-	is_paused = frame_get_u32(frame);
-	lookup.is_paused = is_paused;
-	if (frame_finish(frame) < 0 || !lookup.name || is_allowed + is_paused > 1)
-		return -EBADMSG;
-	*ret_lookup = lookup;
-	return 0;
+	return layout_get_frame(frame, open_rows, ARRAY_SIZE(open_rows), to);
 }
 
-static void put_open(struct buf *out, const struct gate_open *open)
+static const struct layout refused_rows[] = {
+	OPEN_ROWS(gate_refused),
+	LAYOUT_MAX(gate_refused, U32, refusal, GATE_REFUSAL_COUNT - 1),
+	LAYOUT(gate_refused, TEXT_OR_NULL, detail),
+	LAYOUT(gate_refused, U32, limit),
+};
+
+int gate_refused_put(struct buf *out, const struct gate_refused *from)
 {
-	frame_put_u32(out, open->id);
-	frame_put_u32(out, open->pid);
-	frame_put_string(out, open->host);
-	frame_put_u32(out, open->port);
+	return layout_put_frame(out, GATE_REFUSED, refused_rows, ARRAY_SIZE(refused_rows), from);
 }
 
-static bool get_open(struct frame *frame, struct gate_open *open)
+int gate_refused_get(struct frame *frame, struct gate_refused *to)
 {
-	open->id = frame_get_u32(frame);
-	open->pid = frame_get_u32(frame);
-	open->host = frame_get_string(frame);
-	open->port = frame_get_u32(frame);
-	return open->host && open->port <= UINT16_MAX;
+	return layout_get_frame(frame, refused_rows, ARRAY_SIZE(refused_rows), to);
 }
 
-int gate_open_put(struct buf *out, const struct gate_open *open)
+static const struct layout arrived_rows[] = {
+	LAYOUT(gate_arrived, U32, id),
+	LAYOUT(gate_arrived, U32, index),
+	LAYOUT_MAX(gate_arrived, ARRAY, source.bytes, 16),
+	LAYOUT(gate_arrived, U16, source.port),
+};
+
+int gate_arrived_put(struct buf *out, const struct gate_arrived *from)
 {
-	frame_begin(out, GATE_OPEN);
-	put_open(out, open);
-	return frame_end(out);
+	return layout_put_frame(out, GATE_ARRIVED, arrived_rows, ARRAY_SIZE(arrived_rows), from);
 }
 
-int gate_open_get(struct frame *frame, struct gate_open *ret_open)
+int gate_arrived_get(struct frame *frame, struct gate_arrived *to)
 {
-	struct gate_open open;
-	bool is_whole = get_open(frame, &open);
-
-	if (frame_finish(frame) < 0 || !is_whole)
-		return -EBADMSG;
-	*ret_open = open;
-	return 0;
+	return layout_get_frame(frame, arrived_rows, ARRAY_SIZE(arrived_rows), to);
 }
 
-int gate_refused_put(struct buf *out, const struct gate_refused *refused)
+static const struct layout limit_rows[] = {
+	LAYOUT(gate_limit, TEXT_OR_NULL, rule),
+	LAYOUT(gate_limit, U32, kind),
+	LAYOUT(gate_limit, U64, amount),
+};
+
+int gate_limit_put(struct buf *out, const struct gate_limit *from)
 {
-	frame_begin(out, GATE_REFUSED);
-	put_open(out, &refused->open);
-	frame_put_u32(out, refused->refusal);
-	frame_put_string(out, refused->detail);
-	frame_put_u32(out, refused->limit);
-	return frame_end(out);
+	return layout_put_frame(out, GATE_LIMIT, limit_rows, ARRAY_SIZE(limit_rows), from);
 }
 
-int gate_refused_get(struct frame *frame, struct gate_refused *ret_refused)
+int gate_limit_get(struct frame *frame, struct gate_limit *to)
 {
-	struct gate_refused refused;
-	bool is_whole = get_open(frame, &refused.open);
-	uint32_t refusal = frame_get_u32(frame);
-
-	refused.refusal = (enum gate_refusal)refusal;
-	refused.detail = frame_get_string(frame);
-	refused.limit = frame_get_u32(frame);
-	if (frame_finish(frame) < 0 || !is_whole || refusal >= GATE_REFUSAL_COUNT)
-		return -EBADMSG;
-	*ret_refused = refused;
-	return 0;
+	return layout_get_frame(frame, limit_rows, ARRAY_SIZE(limit_rows), to);
 }
 
-int gate_arrived_put(struct buf *out, const struct gate_arrived *arrived)
+static const struct layout closed_rows[] = {
+	OPEN_ROWS(gate_closed),
+	LAYOUT(gate_closed, TEXT_OR_NULL, address),
+	LAYOUT(gate_closed, U64, in_bytes),
+	LAYOUT(gate_closed, U64, out_bytes),
+	LAYOUT(gate_closed, U64, us),
+	LAYOUT(gate_closed, TEXT_OR_NULL, why),
+};
+
+int gate_closed_put(struct buf *out, const struct gate_closed *from)
 {
-	frame_begin(out, GATE_ARRIVED);
-	frame_put_u32(out, arrived->id);
-	frame_put_u32(out, arrived->index);
-	put_address(out, &arrived->source);
-	return frame_end(out);
+	return layout_put_frame(out, GATE_CLOSED, closed_rows, ARRAY_SIZE(closed_rows), from);
 }
 
-int gate_arrived_get(struct frame *frame, struct gate_arrived *ret_arrived)
+int gate_closed_get(struct frame *frame, struct gate_closed *to)
 {
-	struct gate_arrived arrived = { .id = frame_get_u32(frame) };
-	bool is_whole;
-
-	arrived.index = frame_get_u32(frame);
-	is_whole = get_address(frame, &arrived.source);
-	if (frame_finish(frame) < 0 || !is_whole)
-		return -EBADMSG;
-	*ret_arrived = arrived;
-	return 0;
+	return layout_get_frame(frame, closed_rows, ARRAY_SIZE(closed_rows), to);
 }
 
-int gate_limit_put(struct buf *out, const struct gate_limit *limit)
+static const struct layout ask_rows[] = {
+	LAYOUT(gate_ask, U32, id),
+	OPEN_ROWS(gate_ask),
+	LAYOUT(gate_ask, TEXT, method),
+	LAYOUT(gate_ask, TEXT, path),
+};
+
+int gate_ask_put(struct buf *out, const struct gate_ask *from)
 {
-	frame_begin(out, GATE_LIMIT);
-	frame_put_string(out, limit->rule);
-	frame_put_u32(out, limit->kind);
-	frame_put_u64(out, limit->amount);
-	return frame_end(out);
+	return layout_put_frame(out, GATE_ASK, ask_rows, ARRAY_SIZE(ask_rows), from);
 }
 
-int gate_limit_get(struct frame *frame, struct gate_limit *ret_limit)
+int gate_ask_get(struct frame *frame, struct gate_ask *to)
 {
-	struct gate_limit limit = { .rule = frame_get_string(frame) };
+	int r = layout_get_frame(frame, ask_rows, ARRAY_SIZE(ask_rows), to);
 
-	limit.kind = frame_get_u32(frame);
-	limit.amount = frame_get_u64(frame);
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	*ret_limit = limit;
-	return 0;
+	return r == 0 && (!to->id) ? -EBADMSG : r;
 }
 
-int gate_closed_put(struct buf *out, const struct gate_closed *closed)
+static const struct layout answer_rows[] = {
+	LAYOUT(gate_answer, U32, id),
+	LAYOUT_MAX(gate_answer, U32, is_granted, 1),
+	LAYOUT(gate_answer, TEXT, rule),
+	LAYOUT(gate_answer, TEXT, reason),
+	LAYOUT(gate_answer, TEXT, hint),
+};
+
+int gate_answer_put(struct buf *out, const struct gate_answer *from)
 {
-	frame_begin(out, GATE_CLOSED);
-	put_open(out, &closed->open);
-	frame_put_string(out, closed->address);
-	frame_put_u64(out, closed->in_bytes);
-	frame_put_u64(out, closed->out_bytes);
-	frame_put_u64(out, closed->us);
-	frame_put_string(out, closed->why);
-	return frame_end(out);
+	return layout_put_frame(out, GATE_ANSWER, answer_rows, ARRAY_SIZE(answer_rows), from);
 }
 
-int gate_closed_get(struct frame *frame, struct gate_closed *ret_closed)
+int gate_answer_get(struct frame *frame, struct gate_answer *to)
 {
-	struct gate_closed closed;
-	bool is_whole = get_open(frame, &closed.open);
-
-	closed.address = frame_get_string(frame);
-	closed.in_bytes = frame_get_u64(frame);
-	closed.out_bytes = frame_get_u64(frame);
-	closed.us = frame_get_u64(frame);
-	closed.why = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || !is_whole)
-		return -EBADMSG;
-	*ret_closed = closed;
-	return 0;
+	return layout_get_frame(frame, answer_rows, ARRAY_SIZE(answer_rows), to);
 }
 
-int gate_ask_put(struct buf *out, const struct gate_ask *ask)
-{
-	frame_begin(out, GATE_ASK);
-	frame_put_u32(out, ask->id);
-	put_open(out, &ask->open);
-	frame_put_string(out, ask->method);
-	frame_put_string(out, ask->path);
-	return frame_end(out);
-}
-
-int gate_ask_get(struct frame *frame, struct gate_ask *ret_ask)
-{
-	struct gate_ask ask = { .id = frame_get_u32(frame) };
-	bool is_whole = get_open(frame, &ask.open);
-
-	ask.method = frame_get_string(frame);
-	ask.path = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || !is_whole || !ask.id || !ask.method || !ask.path)
-		return -EBADMSG;
-	*ret_ask = ask;
-	return 0;
-}
-
-int gate_answer_put(struct buf *out, const struct gate_answer *answer)
-{
-	frame_begin(out, GATE_ANSWER);
-	frame_put_u32(out, answer->id);
-	frame_put_u32(out, answer->is_granted);
-	frame_put_string(out, answer->rule);
-	frame_put_string(out, answer->reason);
-	frame_put_string(out, answer->hint);
-	return frame_end(out);
-}
-
-int gate_answer_get(struct frame *frame, struct gate_answer *ret_answer)
-{
-	struct gate_answer answer = { .id = frame_get_u32(frame) };
-
-	answer.is_granted = frame_get_u32(frame);
-	answer.rule = frame_get_string(frame);
-	answer.reason = frame_get_string(frame);
-	answer.hint = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || answer.is_granted > 1 || !answer.rule || !answer.reason || !answer.hint)
-		return -EBADMSG;
-	*ret_answer = answer;
-	return 0;
-}
+static const struct layout request_rows[] = {
+	OPEN_ROWS(gate_request),
+	LAYOUT(gate_request, TEXT, method),
+	LAYOUT(gate_request, TEXT, path),
+	LAYOUT(gate_request, U32, climbs),
+	LAYOUT(gate_request, U32, status),
+	LAYOUT_MAX(gate_request, U32, replay, GATE_REPLAY_COUNT - 1),
+	LAYOUT(gate_request, U64, in_bytes),
+	LAYOUT(gate_request, U64, out_bytes),
+	LAYOUT(gate_request, U64, us),
+	LAYOUT(gate_request, TEXT_OR_NULL, problem),
+	LAYOUT(gate_request, BOOL, is_limited),
+	LAYOUT(gate_request, TEXT_OR_NULL, limit_rule),
+	LAYOUT(gate_request, U32, asked),
+	LAYOUT(gate_request, TEXT, secrets),
+	LAYOUT(gate_request, TEXT_OR_NULL, leak.secret),
+	LAYOUT(gate_request, TEXT_OR_NULL, leak.where),
+};
 
 void gate_request_put(struct buf *out, const struct gate_request *request)
 {
-	put_open(out, &request->open);
-	frame_put_string(out, request->method);
-	frame_put_string(out, request->path);
-	frame_put_u32(out, request->climbs);
-	frame_put_u32(out, request->status);
-	frame_put_u32(out, request->replay);
-	frame_put_u64(out, request->in_bytes);
-	frame_put_u64(out, request->out_bytes);
-	frame_put_u64(out, request->us);
-	frame_put_string(out, request->problem);
-	frame_put_u32(out, request->is_limited);
-	frame_put_string(out, request->limit_rule);
-	frame_put_u32(out, request->asked);
-	frame_put_string(out, request->secrets);
-	frame_put_string(out, request->leak.secret);
-	frame_put_string(out, request->leak.where);
+	layout_put(out, request_rows, ARRAY_SIZE(request_rows), request);
 	frame_put_u32(out, (uint32_t)request->leak.is_placeholder | (uint32_t)request->leak.is_refused << 1);
 }
 
 int gate_request_get(struct frame *frame, struct gate_request *ret_request)
 {
-	struct gate_request request;
-	bool is_whole;
-	uint32_t flags, outcome;
+	uint32_t flags;
+	int r;
 
 	if (!frame->error && frame->at == frame->size)
 		return 0;
-	is_whole = get_open(frame, &request.open);
-	request.method = frame_get_string(frame);
-	request.path = frame_get_string(frame);
-	request.climbs = frame_get_u32(frame);
-	request.status = frame_get_u32(frame);
-	request.replay = frame_get_u32(frame);
-	request.in_bytes = frame_get_u64(frame);
-	request.out_bytes = frame_get_u64(frame);
-	request.us = frame_get_u64(frame);
-	request.problem = frame_get_string(frame);
-	outcome = frame_get_u32(frame);
-	request.is_limited = outcome & 1;
-	request.limit_rule = frame_get_string(frame);
-	request.asked = frame_get_u32(frame);
-	request.secrets = frame_get_string(frame);
-	request.leak.secret = frame_get_string(frame);
-	request.leak.where = frame_get_string(frame);
+	r = layout_get(frame, request_rows, ARRAY_SIZE(request_rows), ret_request);
 	flags = frame_get_u32(frame);
-	request.leak.is_placeholder = flags & 1;
-	request.leak.is_refused = flags & 2;
-	if (frame->error || !is_whole || !request.method || !request.path || !request.secrets ||
-	    !request.leak.secret != !request.leak.where || flags > 3 ||
-	    outcome > 1 || request.replay >= GATE_REPLAY_COUNT)
-		return -EBADMSG;
-	*ret_request = request;
-	return 1;
+	ret_request->leak.is_placeholder = flags & 1;
+	ret_request->leak.is_refused = flags & 2;
+	return r < 0 || frame->error || !ret_request->leak.secret != !ret_request->leak.where || flags > 3 ? -EBADMSG
+													     : 1;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "wire/layout.h"
+
 const char *const notify_kind_names[NOTIFY_KIND_COUNT] = {
 	[NOTIFY_DESKTOP] = "desktop", [NOTIFY_WEBHOOK] = "webhook",
 };
@@ -11,67 +13,49 @@ const char *const notify_end_names[NOTIFY_END_COUNT] = {
 	[NOTIFY_ALLOWED] = "allowed", [NOTIFY_DENIED] = "denied", [NOTIFY_OVER] = "over",
 };
 
-int notify_start_put(struct buf *out, const struct notify_start *start)
+static const struct layout start_rows[] = {
+	LAYOUT_MAX(notify_start, U32, kind, NOTIFY_KIND_COUNT - 1),
+	LAYOUT_MAX(notify_start, U32, flags, NOTIFY_FLAGS),
+	LAYOUT(notify_start, U32, uid),
+	LAYOUT(notify_start, TEXT, session),
+	LAYOUT_MAX(notify_start, TEXT, address, NOTIFY_ADDRESS_MAX),
+};
+
+int notify_start_put(struct buf *out, const struct notify_start *from)
 {
-	frame_begin(out, NOTIFY_START);
-	frame_put_u32(out, start->kind);
-	frame_put_u32(out, start->flags);
-	frame_put_u32(out, start->uid);
-	frame_put_string(out, start->session);
-	frame_put_string(out, start->address);
-	return frame_end(out);
+	return layout_put_frame(out, NOTIFY_START, start_rows, ARRAY_SIZE(start_rows), from);
 }
 
-int notify_start_get(struct frame *frame, struct notify_start *ret_start)
+int notify_start_get(struct frame *frame, struct notify_start *to)
 {
-	struct notify_start start = { .kind = frame_get_u32(frame) };
+	int r = layout_get_frame(frame, start_rows, ARRAY_SIZE(start_rows), to);
 
-	start.flags = frame_get_u32(frame);
-	start.uid = frame_get_u32(frame);
-	start.session = frame_get_string(frame);
-	start.address = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || start.kind >= NOTIFY_KIND_COUNT || start.flags & ~(uint32_t)NOTIFY_FLAGS ||
-	    !start.session || !start.address || strlen(start.address) > NOTIFY_ADDRESS_MAX)
-		return -EBADMSG;
-	*ret_start = start;
-	return 0;
+	return r == 0 && (to->flags & ~(uint32_t)NOTIFY_FLAGS) ? -EBADMSG : r;
 }
 
-int notify_question_put(struct buf *out, const struct notify_question *question)
+static const struct layout question_rows[] = {
+	LAYOUT(notify_question, U32, number),
+	LAYOUT_MAX(notify_question, HASH, hash, ASKING_HASH_SIZE),
+	LAYOUT_MAX(notify_question, U32, state, ASKING_LISTED),
+	LAYOUT(notify_question, U32, waiting),
+	LAYOUT(notify_question, U64, left_ms),
+	LAYOUT(notify_question, TEXT, what),
+	LAYOUT(notify_question, TEXT_OR_NULL, who),
+	LAYOUT(notify_question, TEXT, why),
+	LAYOUT(notify_question, TEXT_OR_NULL, words),
+	LAYOUT(notify_question, TEXT, json),
+};
+
+int notify_question_put(struct buf *out, const struct notify_question *from)
 {
-	frame_begin(out, NOTIFY_QUESTION);
-	frame_put_u32(out, question->number);
-	frame_put_bytes(out, question->hash, ASKING_HASH_SIZE);
-	frame_put_u32(out, question->state);
-	frame_put_u32(out, question->waiting);
-	frame_put_u64(out, question->left_ms);
-	frame_put_string(out, question->what);
-	frame_put_string(out, question->who);
-	frame_put_string(out, question->why);
-	frame_put_string(out, question->words);
-	frame_put_string(out, question->json);
-	return frame_end(out);
+	return layout_put_frame(out, NOTIFY_QUESTION, question_rows, ARRAY_SIZE(question_rows), from);
 }
 
-int notify_question_get(struct frame *frame, struct notify_question *ret_question)
+int notify_question_get(struct frame *frame, struct notify_question *to)
 {
-	struct notify_question question = { .number = frame_get_u32(frame) };
-	size_t size;
+	int r = layout_get_frame(frame, question_rows, ARRAY_SIZE(question_rows), to);
 
-	question.hash = frame_get_bytes(frame, &size);
-	question.state = frame_get_u32(frame);
-	question.waiting = frame_get_u32(frame);
-	question.left_ms = frame_get_u64(frame);
-	question.what = frame_get_string(frame);
-	question.who = frame_get_string(frame);
-	question.why = frame_get_string(frame);
-	question.words = frame_get_string(frame);
-	question.json = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || !question.hash || size != ASKING_HASH_SIZE ||
-	    question.state > ASKING_LISTED || !question.number || !question.what || !question.why || !question.json)
-		return -EBADMSG;
-	*ret_question = question;
-	return 0;
+	return r == 0 && (!to->number) ? -EBADMSG : r;
 }
 
 int notify_close_put(struct buf *out, uint32_t number, enum notify_end end)

@@ -1,27 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/token.h"
 
+#include "wire/layout.h"
+
 enum { ALLOWANCES_MAX = 64 };
 
-int token_refused_put(struct buf *out, const struct token_refused *refused)
+static const struct layout refused_rows[] = {
+	LAYOUT(token_refused, TEXT, fault),
+	LAYOUT(token_refused, TEXT_OR_NULL, id),
+	LAYOUT(token_refused, TEXT, reason),
+};
+
+int token_refused_put(struct buf *out, const struct token_refused *from)
 {
-	frame_begin(out, TOKEN_REFUSED);
-	frame_put_string(out, refused->fault);
-	frame_put_string(out, refused->id);
-	frame_put_string(out, refused->reason);
-	return frame_end(out);
+	return layout_put_frame(out, TOKEN_REFUSED, refused_rows, ARRAY_SIZE(refused_rows), from);
 }
 
-int token_refused_get(struct frame *frame, struct token_refused *ret_refused)
+int token_refused_get(struct frame *frame, struct token_refused *to)
 {
-	struct token_refused refused = { .fault = frame_get_string(frame) };
+	return layout_get_frame(frame, refused_rows, ARRAY_SIZE(refused_rows), to);
+}
 
-	refused.id = frame_get_string(frame);
-	refused.reason = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || !refused.fault || !refused.reason)
-		return -EBADMSG;
-	*ret_refused = refused;
-	return 0;
+static const struct layout allowance_rows[] = {
+	LAYOUT(token_allowance, U32, kind),
+	LAYOUT(token_allowance, U32, flags),
+	LAYOUT_MAX(token_allowance, U32, port, UINT16_MAX),
+	LAYOUT(token_allowance, TEXT, subject),
+	LAYOUT(token_allowance, TEXT_OR_NULL, method),
+	LAYOUT(token_allowance, TEXT_OR_NULL, path),
+	LAYOUT(token_allowance, STRV, argv),
+};
+
+void token_allowance_put(struct buf *out, const struct token_allowance *allowance)
+{
+	layout_put(out, allowance_rows, ARRAY_SIZE(allowance_rows), allowance);
+}
+
+int token_allowance_get(struct frame *frame, struct token_allowance *ret_allowance)
+{
+	return layout_get(frame, allowance_rows, ARRAY_SIZE(allowance_rows), ret_allowance);
 }
 
 void token_held_put(struct buf *out, const struct token_held *held)
@@ -32,17 +49,6 @@ void token_held_put(struct buf *out, const struct token_held *held)
 		frame_put_u64(out, held->limits[i]);
 	frame_put_u32(out, held->trust);
 	frame_put_u32(out, held->count);
-}
-
-void token_allowance_put(struct buf *out, const struct token_allowance *allowance)
-{
-	frame_put_u32(out, allowance->kind);
-	frame_put_u32(out, allowance->flags);
-	frame_put_u32(out, allowance->port);
-	frame_put_string(out, allowance->subject);
-	frame_put_string(out, allowance->method);
-	frame_put_string(out, allowance->path);
-	frame_put_strv(out, (const char *const *)allowance->argv);
 }
 
 int token_held_get(struct frame *frame, struct token_held *ret_held)
@@ -56,22 +62,5 @@ int token_held_get(struct frame *frame, struct token_held *ret_held)
 	if (frame->error || !held.id || held.count > ALLOWANCES_MAX)
 		return -EBADMSG;
 	*ret_held = held;
-	return 0;
-}
-
-int token_allowance_get(struct frame *frame, struct token_allowance *ret_allowance)
-{
-	struct token_allowance allowance = { .kind = frame_get_u32(frame), .flags = frame_get_u32(frame) };
-
-	allowance.port = frame_get_u32(frame);
-	allowance.subject = frame_get_string(frame);
-	allowance.method = frame_get_string(frame);
-	allowance.path = frame_get_string(frame);
-	allowance.argv = frame_get_strv(frame);
-	if (frame->error || !allowance.subject || allowance.port > UINT16_MAX) {
-		free(allowance.argv);
-		return -EBADMSG;
-	}
-	*ret_allowance = allowance;
 	return 0;
 }
