@@ -334,7 +334,7 @@ static int add_canaries(void *context, const struct policy *policy, struct plan 
 
 static int add_certificates(void *context, const struct policy *policy, struct plan *plan)
 {
-	return trust_plan(context, plan);
+	return certificates_plan(context, plan);
 }
 
 /* The mounts of the policy; building->texts must live as long as the plan. */
@@ -354,7 +354,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.denials_path = texts->denials_path,
 		.client_path = texts->client_path,
 		.behind_masks = { add_canaries, &box->canaries },
-		.last = { add_certificates, &box->gate.trust },
+		.last = { add_certificates, &box->gate.certificates },
 		.run_as_root = building->spec.run_as_root,
 		.uid = building->spec.uid,
 		.gid = building->spec.gid,

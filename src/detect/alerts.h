@@ -111,7 +111,7 @@ int alerts_check(struct alerts *alerts) MUST_USE;
 /* Whether nothing of the run may be applied unasked. */
 bool alerts_hold_apply(const struct alerts *alerts);
 
-/* The report's "alerts" object. */
+/* Adds "alerts" to the report: how many there were, what was done about them, and the text of those that were kept. */
 void alerts_to_json(const struct alerts *alerts, struct json *json);
 
 /* The lines of the summary: which there were, and what was done. */

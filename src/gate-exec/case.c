@@ -52,10 +52,10 @@ void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case)
 		strv_free(exec_case->verified->argv);
 	free(exec_case->verified);
 	free(exec_case->exe);
-	free(exec_case->path);
-	strv_free(exec_case->argv);
-	free(exec_case->script);
-	free(exec_case->called);
+	free(exec_case->review.path);
+	strv_free(exec_case->review.argv);
+	free(exec_case->script.path);
+	free(exec_case->script.called);
 	free(exec_case->cwd);
 	free(exec_case);
 }
@@ -87,9 +87,9 @@ struct watch_exec exec_case_kept(const struct exec_case *exec_case)
 
 int exec_case_set(struct exec_case *exec_case, const char *path, const char *const *argv)
 {
-	exec_case->path = str_dup(path);
-	exec_case->argv = strv_copy(argv);
-	return exec_case->path && exec_case->argv ? 0 : -ENOMEM;
+	exec_case->review.path = str_dup(path);
+	exec_case->review.argv = strv_copy(argv);
+	return exec_case->review.path && exec_case->review.argv ? 0 : -ENOMEM;
 }
 
 int exec_case_want(struct exec_case *exec_case, const char *path, const char *const *argv,

@@ -45,6 +45,20 @@ enum exec_stage {
 	EXEC_HELD,                   /* it is given; what starts is judged again when the new program is there */
 };
 
+/* The external verifier's part. */
+struct exec_review {
+	char *path, **argv;  /* owned: what the external verifier is shown */
+	char opinion[320];   /* why it refuses it, or a person is asked */
+	bool has_opinion;    /* it was asked */
+	bool is_denied;      /* and refused it */
+};
+
+/* A script that is started. */
+struct exec_script {
+	char *path, *called; /* itself, and its own name for itself; owned */
+	size_t first_argument; /* where its arguments begin */
+};
+
 struct exec_case {
 	struct exec_case *next;
 	uint64_t token;
@@ -59,10 +73,7 @@ struct exec_case {
 	struct exec_verified *verified; /* owned: what atoll-verify is asked about and says; NULL: it is not */
 	uint32_t trial;              /* what was tried before (dry-run.h); 0: nothing */
 
-	char *path, **argv;          /* owned: what the external verifier is shown */
-	char opinion[320];           /* of it: why it is refused, or a person is asked */
-	bool has_opinion;            /* it was asked */
-	bool is_denied;              /* and refused it */
+	struct exec_review review;
 	bool is_verifier_refusal;    /* it, or atoll-verify, found something: that counts against the agent */
 
 	struct exec_want wants[EXEC_FILES_MAX + 1];
@@ -76,9 +87,7 @@ struct exec_case {
 	struct hash argv_hash;       /* only where something is wanted */
 	char *cwd;                   /* owned: as people are shown it; NULL: nothing is wanted, or nobody can tell */
 
-	/* Of a script where arguments are judged: itself, its own name for itself, and where its arguments begin. */
-	char *script, *called;
-	size_t first_argument;
+	struct exec_script script;   /* where arguments are judged */
 };
 
 struct exec_cases {
@@ -86,9 +95,13 @@ struct exec_cases {
 	uint64_t last_token;
 };
 
-/* In this stage, with nothing decided. NULL: out of memory. */
+/* In this stage, with nothing decided; owned by the list, until exec_case_free(). NULL: out of memory. */
 struct exec_case *exec_case_new(struct exec_cases *cases, const struct watch_exec *exec, enum exec_stage stage);
+
+/* The one with this token, still the list's; NULL: it is over. */
 struct exec_case *exec_case_find(const struct exec_cases *cases, uint64_t token);
+
+/* Takes it from its list, with all that it owns. */
 void exec_case_free(struct exec_cases *cases, struct exec_case *exec_case);
 
 /* A person has to be asked about this. Copies. -ENOMEM. */
@@ -98,12 +111,13 @@ int exec_case_want(struct exec_case *exec_case, const char *path, const char *co
 /* Keeps what is asked for, for when atoll-verify has answered. -ENOMEM. */
 int exec_case_keep(struct exec_case *exec_case, const struct watch_exec *exec) MUST_USE;
 
-/* As it was kept; borrowed from the case. */
+/* The exec as it was asked for, after exec_case_keep(); its texts are the case's and last as long. */
 struct watch_exec exec_case_kept(const struct exec_case *exec_case);
 
 /* What the external verifier is shown. Copies. -ENOMEM. */
 int exec_case_set(struct exec_case *exec_case, const char *path, const char *const *argv) MUST_USE;
 
+/* SHA-256 of all words of a NULL-terminated list, each with its NUL, so that no two lists have the same bytes. */
 void exec_hash_argv(const char *const *argv, struct hash *ret_hash);
 
 /* Whether the file is the one that was expected, unchanged. */

@@ -61,4 +61,5 @@ void exec_dry_run_forget(struct exec_dry_runs *trials, uint64_t token);
 /* What became of the program: it starts in the process that waited, or it does not. */
 void exec_dry_run_decided(struct exec_dry_runs *trials, uint32_t trial, bool is_allowed);
 
+/* Ends what is tried, which takes its traces along by itself, and frees trials; it may be NULL. */
 void exec_dry_run_done(struct exec_dry_runs *trials);

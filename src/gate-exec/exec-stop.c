@@ -75,10 +75,11 @@ static int find_grant(struct exec_gate *gate, const struct exec_file *image, con
 static struct decision decide_script(struct exec_gate *gate, const struct exec_case *exec_case,
 				     const struct exec_words *words)
 {
-	const char *const *rest = words->list + (exec_case->first_argument < words->count ? exec_case->first_argument
+	const char *const *rest = words->list + (exec_case->script.first_argument < words->count
+						 ? exec_case->script.first_argument
 											   : words->count);
-	const char *list[EXEC_WORDS_MAX + 2] = { exec_case->called };
-	struct action action = { .kind = ACTION_EXEC, .subject = exec_case->script, .argv = list,
+	const char *list[EXEC_WORDS_MAX + 2] = { exec_case->script.called };
+	struct action action = { .kind = ACTION_EXEC, .subject = exec_case->script.path, .argv = list,
 				 .is_cut = words->is_cut };
 
 	for (size_t i = 0; rest[i]; i++)
@@ -136,13 +137,13 @@ static int judge_image(struct exec_gate *gate, const struct exec_case *exec_case
 	*ret_decision = exec_decide(gate, image, has_words ? &words : NULL, true);
 	if (ret_decision->verdict > VERDICT_ASK && !is_as_verified(exec_case, &words))
 		*ret_decision = refuse_changed();
-	if (ret_decision->verdict > VERDICT_ASK && exec_case->script) {
+	if (ret_decision->verdict > VERDICT_ASK && exec_case->script.path) {
 		struct decision script = decide_script(gate, exec_case, &words);
 
 		*ret_decision = script.verdict < ret_decision->verdict ? script : *ret_decision;
 	}
 	if (reviewer_wants(gate->in.reviewer, ret_decision->verdict) &&
-	    (!exec_case->has_opinion || !is_as_judged(exec_case, image, &words, pid))) {
+	    (!exec_case->review.has_opinion || !is_as_judged(exec_case, image, &words, pid))) {
 		*ret_decision = refuse_unverified();
 		return 0;
 	}

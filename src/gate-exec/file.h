@@ -34,6 +34,7 @@ struct exec_file {
 
 #define EXEC_FILE_NONE { .fd = FD_NONE }
 
+/* Closes it; nothing happens where it was never opened. */
 void exec_file_done(struct exec_file *file);
 
 /* A link below /proc/PID ("exe", "cwd") of a caller that stands still. -errno. */

@@ -142,7 +142,7 @@ static int expect(const struct exec_gate *gate, struct exec_case *exec_case, con
 	if (reviewer_wants(gate->in.reviewer, VERDICT_ASK) &&
 	    exec_case_set(exec_case, chain->files[0].path, exec->argv) < 0)
 		return -ENOMEM;
-	if (exec_case->want_count || exec_case->path) {
+	if (exec_case->want_count || exec_case->review.path) {
 		char cwd[PATH_MAX];
 
 		exec_hash_argv(chain->words.list, &exec_case->argv_hash);
@@ -150,10 +150,11 @@ static int expect(const struct exec_gate *gate, struct exec_case *exec_case, con
 	}
 	if (chain->count == 1 || !gate->judges_arguments)
 		return 0;
-	exec_case->script = str_dup(chain->files[0].path);
-	exec_case->called = str_dup(exec->argv[0] ? exec->argv[0] : "");
-	exec_case->first_argument = chain->words.count - (strv_count(exec->argv) > 1 ? strv_count(exec->argv) - 1 : 0);
-	return exec_case->script && exec_case->called ? 0 : -ENOMEM;
+	exec_case->script.path = str_dup(chain->files[0].path);
+	exec_case->script.called = str_dup(exec->argv[0] ? exec->argv[0] : "");
+	exec_case->script.first_argument = chain->words.count - (strv_count(exec->argv) > 1 ? strv_count(exec->argv) - 1
+								 : 0);
+	return exec_case->script.path && exec_case->script.called ? 0 : -ENOMEM;
 }
 
 /* ---- the end of a case ---- */
@@ -380,20 +381,20 @@ static int step_judge(struct exec_gate *gate, struct exec_case *at, const struct
 /* What the rules said, tightened. */
 static int tighten(struct exec_case *at, const struct reviewer_opinion *opinion)
 {
-	struct decision ask = { VERDICT_ASK, { "verify.external", "", 0 }, at->opinion, "", NULL };
+	struct decision ask = { VERDICT_ASK, { "verify.external", "", 0 }, at->review.opinion, "", NULL };
 
-	at->has_opinion = true;
-	if (str_format(at->opinion, sizeof at->opinion, "the external verifier %s: %s",
+	at->review.has_opinion = true;
+	if (str_format(at->review.opinion, sizeof at->review.opinion, "the external verifier %s: %s",
 		       opinion->verdict == JUDGE_DENY ? "refused it" : "is not sure", opinion->reason) < 0)
-		memcpy(at->opinion, "the external verifier", sizeof "the external verifier");
-	at->is_denied = opinion->verdict == JUDGE_DENY;
-	if (at->is_denied)
-		at->decision = (struct decision){ VERDICT_DENY, { "verify.external", "", 0 }, at->opinion,
+		memcpy(at->review.opinion, "the external verifier", sizeof "the external verifier");
+	at->review.is_denied = opinion->verdict == JUDGE_DENY;
+	if (at->review.is_denied)
+		at->decision = (struct decision){ VERDICT_DENY, { "verify.external", "", 0 }, at->review.opinion,
 						  "do what the task needs in another way, or ask the person", NULL };
 	if (opinion->verdict != JUDGE_UNCLEAR || at->decision.verdict == VERDICT_ASK)
 		return 0;
 	at->decision = ask;
-	return exec_case_want(at, at->path, (const char *const *)at->argv, &ask);
+	return exec_case_want(at, at->review.path, (const char *const *)at->review.argv, &ask);
 }
 
 /* Whether a verifier refused it, and not a rule about programs, a person, or that nobody could judge it. */
@@ -403,7 +404,7 @@ static bool is_refused_by_verifier(const struct exec_case *at)
 
 	if (at->decision.verdict != VERDICT_DENY)
 		return false;
-	return at->is_denied || (outcome && outcome->action >= VERIFY_DRY_RUN && !outcome->is_unknown &&
+	return at->review.is_denied || (outcome && outcome->action >= VERIFY_DRY_RUN && !outcome->is_unknown &&
 				 str_equal(at->decision.rule.id, outcome->id));
 }
 
@@ -425,7 +426,7 @@ static int reviewed(void *context, uint64_t token, const struct reviewer_opinion
 	if (r < 0)
 		return r;
 	end_review(at);
-	return advance(gate, at, entry_shown(at, at->argv), NULL);
+	return advance(gate, at, entry_shown(at, at->review.argv), NULL);
 }
 
 static struct reviewer_waiter review_waiter(struct exec_gate *gate, const struct exec_case *at)
@@ -459,7 +460,8 @@ static int begin_review(struct exec_gate *gate, struct exec_case *at)
 	char program[PATH_MAX], findings[FINDINGS_SIZE];
 	struct buf found;
 	struct reviewer_request request = {
-		.action = { .kind = ACTION_EXEC, .subject = at->path, .argv = (const char *const *)at->argv },
+		.action = { .kind = ACTION_EXEC, .subject = at->review.path,
+			    .argv = (const char *const *)at->review.argv },
 		.verdict = at->decision.verdict, .rule = at->decision.rule.id, .pid = at->pid, .cwd = at->cwd,
 		.program = exec_caller_link(at->pid, "exe", program) < 0 ? NULL : program,
 	};
@@ -474,7 +476,7 @@ static int begin_review(struct exec_gate *gate, struct exec_case *at)
 
 static int step_review(struct exec_gate *gate, struct exec_case *at, const struct watch_exec *exec)
 {
-	int r = at->path && reviewer_wants(gate->in.reviewer, at->decision.verdict) ? begin_review(gate, at) : 0;
+	int r = at->review.path && reviewer_wants(gate->in.reviewer, at->decision.verdict) ? begin_review(gate, at) : 0;
 
 	(void)exec;
 	if (r == 0)

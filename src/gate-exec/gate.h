@@ -2,8 +2,11 @@
 #pragma once
 
 /*
- * Which programs start: each exec is judged by the policy before it is let through, and where rules for programs are
- * more than what mounts take away, once more when the new program is there. Run by atoll-box.
+ * Which programs start. An exec that the supervisor reports becomes a case (case.h) that goes through stages: the
+ * verifier says what the command would do (verifier.h), where that leads to it the command is tried (dry-run.h), the
+ * policy judges program and arguments (decide.h), an external verifier gives its opinion, and people are asked. Each
+ * may take its time; the caller stands still meanwhile. What is let through is held, and judged once more when the new
+ * program is there and has not run (exec-stop.c). Records are written by log.h. Run by atoll-box.
  */
 
 #include <stddef.h>

@@ -67,4 +67,5 @@ bool verifier_rules_name(const struct verifier_rules *rules, const char *path);
 /* Whether they can be about a command with this argument, or a program at this path, whatever its name is. */
 bool verifier_rules_word(const struct verifier_rules *rules, const char *word);
 
+/* Frees what was found and closes what was compiled. */
 void verifier_rules_done(struct verifier_rules *rules);

@@ -71,5 +71,5 @@ void verifier_forget(struct verifier *gate, uint64_t token);
 /* Ends what judges. Nothing is asked afterwards. */
 void verifier_close(struct verifier *gate);
 
-/* After that. */
+/* Frees it and who still waits, unheard; after verifier_close(). gate may be NULL. */
 void verifier_free(struct verifier *gate);

@@ -36,6 +36,7 @@ struct holders {
 	size_t thread_count;
 };
 
+/* Lets go whom holders_seize() stopped, and frees the list. */
 void holders_done(struct holders *holders);
 
 /*

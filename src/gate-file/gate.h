@@ -2,8 +2,10 @@
 #pragma once
 
 /*
- * The file gate: judges the file calls that the policy has mediated, and writes down what was read, written, removed
- * and refused. Run by atoll-box, from the supervisor's loop.
+ * The file gate: judges the file calls that the policy has mediated, asks people about some, and writes down what was
+ * read, written, removed and refused. It is the hottest path of a box: what happens again and again is counted, and
+ * written once in a while. directory-move.h renames directories that the kernel does not. Run by atoll-box, from the
+ * supervisor's loop.
  */
 
 #include <stddef.h>
@@ -66,4 +68,5 @@ int file_gate_retry(struct file_gate *gate) MUST_USE;
 /* Tells what was counted; is_last: all of it, else what has waited for a second. Negative: the log failed. */
 int file_gate_flush(struct file_gate *gate, bool is_last) MUST_USE;
 
+/* Forgets counts and questions; what was counted must have been flushed. */
 void file_gate_done(struct file_gate *gate);

@@ -75,7 +75,7 @@ static const struct frame_rule rules[] = {
 	{ GATE_BROKEN, 1 << ALONE | 1 << READY, 2048, 0, 0, on_broken },
 };
 
-static int converse(const struct trust_input *input, struct err *err)
+static int converse(const struct certificates_input *input, struct err *err)
 {
 	uint64_t until_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)1000000;
 	struct conversation conversation = { .err = err };
@@ -95,7 +95,7 @@ static int converse(const struct trust_input *input, struct err *err)
 	return 0;
 }
 
-static int ask(const struct trust_input *input, const int *fds, size_t fd_count, uint32_t wanted)
+static int ask(const struct certificates_input *input, const int *fds, size_t fd_count, uint32_t wanted)
 {
 	frame_begin(input->out, GATE_INTRODUCE);
 	frame_put_u32(input->out, wanted);
@@ -104,7 +104,7 @@ static int ask(const struct trust_input *input, const int *fds, size_t fd_count,
 
 /* ---- the files ---- */
 
-static int map_file(struct trust_content *content)
+static int map_file(struct certificate_content *content)
 {
 	struct stat st;
 	void *bytes;
@@ -122,7 +122,7 @@ static int map_file(struct trust_content *content)
 	return 0;
 }
 
-static int ask_for_files(struct trust *trust, const struct trust_input *input, int bundle_fd)
+static int ask_for_files(struct certificates *certificates, const struct certificates_input *input, int bundle_fd)
 {
 	int fds[1 + CERTIFICATE_FILE_COUNT] = { bundle_fd };
 	size_t count = 1;
@@ -135,7 +135,7 @@ static int ask_for_files(struct trust *trust, const struct trust_input *input, i
 		r = fd_memfd_new(path_basename(certificate_file_paths[file]));
 		if (r < 0)
 			return r;
-		fds[count++] = trust->files[file].fd = r;
+		fds[count++] = certificates->files[file].fd = r;
 		wanted |= 1u << file;
 	}
 	r = ask(input, fds, count, wanted);
@@ -143,7 +143,7 @@ static int ask_for_files(struct trust *trust, const struct trust_input *input, i
 	return r == -EPIPE ? 0 : r;
 }
 
-static int fail(const struct trust_input *input, int r, struct err *err)
+static int fail(const struct certificates_input *input, int r, struct err *err)
 {
 	err_set(err, ERR_STATE, -r, "network gate", "the network gate cannot make its certificate: %s",
 		err_errno_name(-r));
@@ -152,14 +152,14 @@ static int fail(const struct trust_input *input, int r, struct err *err)
 	return r;
 }
 
-void trust_init(struct trust *trust)
+void certificates_init(struct certificates *certificates)
 {
-	*trust = (struct trust){ 0 };
+	*certificates = (struct certificates){ 0 };
 	for (int file = 0; file < CERTIFICATE_FILE_COUNT; file++)
-		trust->files[file].fd = FD_NONE;
+		certificates->files[file].fd = FD_NONE;
 }
 
-int trust_begin(struct trust *trust, const struct trust_input *input, struct err *err)
+int certificates_begin(struct certificates *certificates, const struct certificates_input *input, struct err *err)
 {
 	const char *path = certificate_bundle_path(input->env);
 	cleanup_fd int bundle_fd = path ? fd_open_at(AT_FDCWD, path, O_RDONLY, 0) : -ENOENT;
@@ -171,16 +171,16 @@ int trust_begin(struct trust *trust, const struct trust_input *input, struct err
 		err_hint(err, "install ca-certificates, or name a bundle by SSL_CERT_FILE; http and inject need it");
 		return bundle_fd;
 	}
-	r = ask_for_files(trust, input, bundle_fd);
+	r = ask_for_files(certificates, input, bundle_fd);
 	return r < 0 ? fail(input, r, err) : 0;
 }
 
-int trust_finish(struct trust *trust, const struct trust_input *input, struct err *err)
+int certificates_finish(struct certificates *certificates, const struct certificates_input *input, struct err *err)
 {
 	int r = converse(input, err);
 
 	for (int file = 0; file < CERTIFICATE_FILE_COUNT; file++) {
-		struct trust_content *content = &trust->files[file];
+		struct certificate_content *content = &certificates->files[file];
 
 		if (r == 0 && content->fd >= 0)
 			r = map_file(content);
@@ -189,14 +189,14 @@ int trust_finish(struct trust *trust, const struct trust_input *input, struct er
 	return r == 0 || r == -ECANCELED ? r : fail(input, r, err);
 }
 
-void trust_done(struct trust *trust)
+void certificates_done(struct certificates *certificates)
 {
 	for (int file = 0; file < CERTIFICATE_FILE_COUNT; file++) {
-		if (trust->files[file].bytes)
-			munmap(trust->files[file].bytes, trust->files[file].size);
-		close_fd(&trust->files[file].fd);
+		if (certificates->files[file].bytes)
+			munmap(certificates->files[file].bytes, certificates->files[file].size);
+		close_fd(&certificates->files[file].fd);
 	}
-	trust_init(trust);
+	certificates_init(certificates);
 }
 
 /* ---- the mounts ---- */
@@ -209,38 +209,39 @@ static bool is_planned(const struct plan *plan, const char *target)
 	return false;
 }
 
-static int add_file(const struct trust *trust, struct plan *plan, enum certificate_file file, const char *target)
+static int add_file(const struct certificates *certificates, struct plan *plan, enum certificate_file file,
+		    const char *target)
 {
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_FILE,
 						   .target = target,
-						   .content = trust->files[file].bytes,
-						   .content_size = trust->files[file].size,
+						   .content = certificates->files[file].bytes,
+						   .content_size = certificates->files[file].size,
 						   .rule = "builtin.trust" });
 }
 
 /* Over the file of the system, under its real name, where the sandbox sees it. */
-static int add_place(const struct trust *trust, struct plan *plan, const struct certificate_place *place)
+static int add_place(const struct certificates *certificates, struct plan *plan, const struct certificate_place *place)
 {
 	char real[PATH_MAX];
 	enum file_class class;
 	size_t rule;
 
-	if (!trust->files[place->file].bytes || path_real(place->path, real, sizeof real) < 0)
+	if (!certificates->files[place->file].bytes || path_real(place->path, real, sizeof real) < 0)
 		return 0;
 	class = policy_classify(plan->input->policy, real, &rule);
 	if (class == FILE_HIDDEN || class == FILE_MASK || class == FILE_SCRATCH || is_planned(plan, real))
 		return 0;
-	return add_file(trust, plan, place->file, plan_keep(plan, str_dup(real)));
+	return add_file(certificates, plan, place->file, plan_keep(plan, str_dup(real)));
 }
 
-int trust_plan(const struct trust *trust, struct plan *plan)
+int certificates_plan(const struct certificates *certificates, struct plan *plan)
 {
 	int r = 0;
 
 	for (int file = 0; r == 0 && file < CERTIFICATE_FILE_COUNT; file++)
-		if (trust->files[file].bytes)
-			r = add_file(trust, plan, (enum certificate_file)file, certificate_file_paths[file]);
+		if (certificates->files[file].bytes)
+			r = add_file(certificates, plan, (enum certificate_file)file, certificate_file_paths[file]);
 	for (size_t i = 0; r == 0 && i < certificate_place_count; i++)
-		r = add_place(trust, plan, &certificate_places[i]);
+		r = add_place(certificates, plan, &certificate_places[i]);
 	return r;
 }

@@ -40,7 +40,7 @@ void gate_init(struct net_gate *gate, struct run *run, struct store *store, stru
 		.run = run, .store = store, .queue = queue, .near_fd = FD_NONE, .process = PIDREF_NONE,
 		.start = { .program_fd = FD_NONE, .far_fd = FD_NONE, .secrets_fd = FD_NONE, .canaries_fd = FD_NONE },
 	};
-	trust_init(&gate->trust);
+	certificates_init(&gate->certificates);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		gate->sockets[i] = FD_NONE;
 }
@@ -187,25 +187,26 @@ bool gate_reads_requests(const struct net_gate *gate)
 }
 
 /* The jail is made with a certificate whose key the gate has. */
-static struct trust_input trust_input(struct net_gate *gate)
+static struct certificates_input certificates_input(struct net_gate *gate)
 {
-	return (struct trust_input){ gate->near_fd, &gate->run->out, &gate->run->scratch, gate->run->request->env };
+	return (struct certificates_input){ gate->near_fd, &gate->run->out, &gate->run->scratch,
+					    gate->run->request->env };
 }
 
 static int start_early(struct net_gate *gate)
 {
-	struct trust_input input = trust_input(gate);
+	struct certificates_input input = certificates_input(gate);
 	int r = spawn(gate);
 
 	if (r < 0)
 		return fail_prepare(gate, r, "the network gate cannot be started");
-	return trust_begin(&gate->trust, &input, gate->run->err);
+	return certificates_begin(&gate->certificates, &input, gate->run->err);
 }
 
 int gate_introduce(struct net_gate *gate, struct err *err)
 {
-	struct trust_input input = trust_input(gate);
-	int r = gate->is_used && gate_reads_requests(gate) ? trust_finish(&gate->trust, &input, err) : 1;
+	struct certificates_input input = certificates_input(gate);
+	int r = gate->is_used && gate_reads_requests(gate) ? certificates_finish(&gate->certificates, &input, err) : 1;
 
 	if (r == 0)
 		gate->state = LINK_SERVING;
@@ -476,7 +477,7 @@ int gate_finish(struct net_gate *gate)
 void gate_done(struct net_gate *gate)
 {
 	close_link(gate);
-	trust_done(&gate->trust);
+	certificates_done(&gate->certificates);
 	gate_names_done(&gate->names);
 	pidref_done(&gate->process);
 	close_fd(&gate->near_fd);

@@ -2,8 +2,11 @@
 #pragma once
 
 /*
- * The box's side of the network gate: the sockets that were made inside, the program that serves them (started when
- * something inside first uses the network), its questions, and what it tells for the log. Run by atoll-box.
+ * The box's side of the network gate: the sockets that were made inside, and atoll-egress, which serves them and is
+ * started when something inside first uses the network. link.h says things to it, dispatch.c takes what it says, log.h
+ * judges that once more and writes it down, and questions.h asks people. policy-change.h gives it another policy,
+ * lockdown.h one that denies all; publish.h has the ports that the host may connect to, certificates.h what programs
+ * inside trust where requests are read. Run by atoll-box.
  */
 
 #include <stdbool.h>
@@ -63,7 +66,7 @@ struct net_gate {
 	int near_fd;
 	struct loop_source near_source;
 	struct pidref process;
-	struct trust trust;                 /* where rules are about requests */
+	struct certificates certificates;                 /* where rules are about requests */
 	const struct policy *next_policy;   /* while it changes: what goes out is allowed by both; NULL */
 	unsigned state;                     /* enum gate_link_state */
 	struct gate_names names;

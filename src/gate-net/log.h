@@ -20,8 +20,9 @@ int gate_log_lookup(struct net_gate *gate, const struct gate_lookup *lookup) MUS
 /* 1: it may go out, and is written down; 0: it may not, and nothing is. */
 int gate_log_granted(struct net_gate *gate, const struct gate_open *open) MUST_USE;
 
-/* 1: it may go out, and is written down; 0: refused; GATE_LOG_WAITS: a person is asked. */
 enum { GATE_LOG_WAITS = 2 };
+
+/* A connection that the gate asks about. 1: let out and written down; 0: refused; GATE_LOG_WAITS: people are asked. */
 int gate_log_open(struct net_gate *gate, const struct gate_open *open) MUST_USE;
 
 /* A connection that waited for a person: writes it down, and tells the gate. */

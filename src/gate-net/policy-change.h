@@ -62,4 +62,5 @@ int policy_change_conclude(struct net_gate *gate, int errnum, uint32_t ended) MU
 /* Nobody waits any more. */
 void policy_change_forget_asker(struct net_gate *gate, const void *client);
 
+/* Frees every policy that was handed in: none of them may be in force any more. */
 void policy_change_done(struct policy_change *change);

@@ -53,6 +53,8 @@ int publish_hand_over(struct net_gate *gate) MUST_USE;
 /* Somebody connected: 1 with a socket of the inside in *ret_fd (owned); 0: refused. Negative: the log failed. */
 int publish_judge(struct net_gate *gate, const struct gate_arrived *arrived, int *ret_fd) MUST_USE;
 
-/* The array "published". */
+/* The array "published" of the report: each port with its address on the host and how often it was connected to. */
 void publish_to_json(const struct publish *publish, struct json *json);
+
+/* Nobody of the host can connect any more: closes what the gate was not given, and the spare sockets inside. */
 void publish_close(struct net_gate *gate);

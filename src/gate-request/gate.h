@@ -3,8 +3,9 @@
 
 /*
  * Where something inside asks before it hits the wall: /run/atoll/ask.sock. The name is there from the start, the
- * socket behind it and atoll-desk, which reads it, from the first connection on. What they pass on is judged in
- * judge.c. Run by atoll-box.
+ * socket behind it and atoll-desk, which reads it, from the first connection on. What they pass on is judged by the
+ * policy in judge.c and goes to the one queue of questions; a capability token goes to atoll-token first (token.h). Run
+ * by atoll-box.
  */
 
 #include <stdbool.h>

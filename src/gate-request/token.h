@@ -17,5 +17,5 @@ struct access_gate;
 /* The request id is answered now or later, by DESK_ANSWER. Negative: the log failed. */
 int access_token_present(struct access_gate *gate, uint32_t id, const void *text, size_t size) MUST_USE;
 
-/* What is under way is given up. */
+/* Kills the atoll-token at work, whose request is not answered any more; the next token waits half a second. */
 void access_token_done(struct access_gate *gate);
