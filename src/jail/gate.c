@@ -70,7 +70,7 @@ static int open_gates(int fds[JAIL_GATE_SOCKETS], bool has_ipv6)
 	return 0;
 }
 
-int child_gate(const struct jail_job *job, struct err *err)
+int child_gate(const struct jail_job *job, int netlink_fd, struct err *err)
 {
 	uint8_t address4[4], address6[16];
 	bool has_ipv6;
@@ -81,8 +81,8 @@ int child_gate(const struct jail_job *job, struct err *err)
 		return jail_wall_demanded(job->spec, WALL_NETNS, EPERM, err,
 					  "the network gate needs a network namespace of the sandbox's own");
 	synthetic_make(SYNTHETIC_GATE, address4, address6);
-	r = netlink_add_local4(address4, SYNTHETIC_BITS4);
-	has_ipv6 = netlink_add_local6(address6, SYNTHETIC_BITS6) == 0;
+	r = netlink_add_local4(netlink_fd, address4, SYNTHETIC_BITS4);
+	has_ipv6 = netlink_add_local6(netlink_fd, address6, SYNTHETIC_BITS6) == 0;
 	if (r == 0)
 		r = open_gates(job->report->prepared.gate, has_ipv6);
 	return r < 0 ? err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot make the network gate's sockets: %s",

@@ -116,8 +116,11 @@ int child_network(struct jail_job *job, struct err *err) MUST_USE;
  */
 int detacher_start(const struct jail_job *job, struct err *err) MUST_USE;
 
-/* The network gate, in the network namespace: its addresses, and its sockets, which go into the report. gate.c */
-int child_gate(const struct jail_job *job, struct err *err) MUST_USE;
+/*
+ * The network gate, in the network namespace that netlink_fd asks: its addresses, and its sockets, which go into the
+ * report. gate.c
+ */
+int child_gate(const struct jail_job *job, int netlink_fd, struct err *err) MUST_USE;
 
 /*
  * The mounts of all JAIL_FUSE, in the child, whose devices are sent to the parent; and there: spec->calls.serve finds

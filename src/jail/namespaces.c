@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "jail/job.h"
+#include "os/fd.h"
 #include "os/netlink.h"
 
 struct wanted {
@@ -65,19 +66,23 @@ static int make_namespace(const struct jail_job *job, const struct wanted *wante
 int child_network(struct jail_job *job, struct err *err)
 {
 	struct jail_prepared *prepared = &job->report->prepared;
+	cleanup_fd int fd = FD_NONE;
 	int r = job->spec->share_network ? 0 :
 		make_namespace(job, &network, &prepared->namespaces, &prepared->missing, err);
 
 	if (r < 0)
 		return r;
-	if (prepared->namespaces & CLONE_NEWNET)
-		r = netlink_loopback_up();
+	if (prepared->namespaces & CLONE_NEWNET) {
+		r = fd = netlink_open();
+		if (r >= 0)
+			r = netlink_loopback_up(fd);
+	}
 	if (r == -EPERM || r == -EACCES)
 		return no_capabilities(r, err, "the loopback interface stays down");
 	if (r < 0)
 		return err_set(err, ERR_WALL, -r, wall_names[WALL_NETNS], "cannot bring up the loopback interface: %s",
 			       err_errno_name(-r));
-	return job->spec->gate_sockets ? child_gate(job, err) : 0;
+	return job->spec->gate_sockets ? child_gate(job, fd, err) : 0;
 }
 
 int child_namespaces(struct jail_job *job, struct err *err)

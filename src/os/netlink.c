@@ -11,18 +11,24 @@
 
 enum { LOOPBACK_INDEX = 1 }; /* in every namespace: it is the first interface that is made */
 
+int netlink_open(void)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	return fd < 0 ? -errno : fd;
+}
+
 /* One request and its acknowledgement. */
-static int ask(const void *request, size_t request_size)
+static int ask(int fd, const void *request, size_t request_size)
 {
 	struct {
 		struct nlmsghdr header;
 		struct nlmsgerr error;
 		char rest[256];
 	} answer;
-	cleanup_fd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	ssize_t size;
 
-	if (fd < 0 || send(fd, request, request_size, 0) < 0)
+	if (send(fd, request, request_size, 0) < 0)
 		return -errno;
 	do {
 		size = recv(fd, &answer, sizeof answer, 0);
@@ -34,7 +40,7 @@ static int ask(const void *request, size_t request_size)
 	return answer.error.error;
 }
 
-int netlink_loopback_up(void)
+int netlink_loopback_up(int fd)
 {
 	struct {
 		struct nlmsghdr header;
@@ -46,11 +52,11 @@ int netlink_loopback_up(void)
 			 .ifi_change = IFF_UP },
 	};
 
-	return ask(&request, sizeof request);
+	return ask(fd, &request, sizeof request);
 }
 
 /* On a loopback interface the kernel makes the whole IPv4 prefix of an address local by itself. */
-int netlink_add_local4(const uint8_t address[4], unsigned bits)
+int netlink_add_local4(int fd, const uint8_t address[4], unsigned bits)
 {
 	struct {
 		struct nlmsghdr header;
@@ -65,10 +71,10 @@ int netlink_add_local4(const uint8_t address[4], unsigned bits)
 	};
 
 	memcpy(request.address, address, sizeof request.address);
-	return ask(&request, sizeof request);
+	return ask(fd, &request, sizeof request);
 }
 
-static int add_address6(const uint8_t address[16])
+static int add_address6(int fd, const uint8_t address[16])
 {
 	struct {
 		struct nlmsghdr header;
@@ -84,10 +90,10 @@ static int add_address6(const uint8_t address[16])
 	};
 
 	memcpy(request.address, address, sizeof request.address);
-	return ask(&request, sizeof request);
+	return ask(fd, &request, sizeof request);
 }
 
-static int add_route6(const uint8_t address[16], unsigned bits)
+static int add_route6(int fd, const uint8_t address[16], unsigned bits)
 {
 	struct {
 		struct nlmsghdr header;
@@ -107,12 +113,12 @@ static int add_route6(const uint8_t address[16], unsigned bits)
 	};
 
 	memcpy(request.address, address, bits / 8);
-	return ask(&request, sizeof request);
+	return ask(fd, &request, sizeof request);
 }
 
-int netlink_add_local6(const uint8_t address[16], unsigned bits)
+int netlink_add_local6(int fd, const uint8_t address[16], unsigned bits)
 {
-	int r = add_address6(address);
+	int r = add_address6(fd, address);
 
-	return r < 0 ? r : add_route6(address, bits);
+	return r < 0 ? r : add_route6(fd, address, bits);
 }
