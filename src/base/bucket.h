@@ -19,7 +19,7 @@ struct bucket_limit {
 	double capacity;
 };
 
-/* Full. */
+/* With as many tokens as the limit lets it hold; what comes is counted from now_ns (CLOCK_MONOTONIC) on. */
 struct bucket bucket_start(const struct bucket_limit *limit, uint64_t now_ns);
 
 /* Adds what came since the last time; the tokens that are there. */

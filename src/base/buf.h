@@ -28,6 +28,7 @@ void buf_init(struct buf *buf, size_t max);
 /* A buffer over caller-owned memory: never allocates; usable after clone and in signal handlers. */
 void buf_init_fixed(struct buf *buf, void *memory, size_t size);
 
+/* Frees the memory, but not what buf_init_fixed() was given. What is left takes nothing until it is begun again. */
 void buf_done(struct buf *buf);
 #define cleanup_buf __attribute__((cleanup(buf_done)))
 
@@ -37,6 +38,7 @@ void buf_reset(struct buf *buf);
 /* 0, or the sticky negative errno. */
 int buf_error(const struct buf *buf);
 
+/* Each appends as a whole, or not at all and sets the error: -ENOBUFS beyond the bound, -ENOMEM. No NUL is added. */
 void buf_put(struct buf *buf, const void *bytes, size_t size);
 void buf_put_text(struct buf *buf, const char *text);
 void buf_put_char(struct buf *buf, char c);

@@ -46,11 +46,12 @@ struct err {
 int err_set(struct err *err, enum err_code code, int errnum, const char *stage,
 	    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+enum { ERR_QUOTE_SIZE = 256 };
+
 /*
  * A path, or another text that nobody has checked, as a message can have it: escaped, and cut to what fits into out,
  * which is returned.
  */
-enum { ERR_QUOTE_SIZE = 256 };
 const char *err_quote(char out[ERR_QUOTE_SIZE], const char *text);
 
 /* Fills *err: a program of atoll's cannot be started, and what can be done about this (positive) errno. -errnum. */

@@ -25,11 +25,14 @@ struct hash_stream {
 	uint64_t state[13];   /* libsodium's, whose headers bring names of their own */
 };
 
+/* SHA-256 (FIPS 180-4), begun, fed any number of times, and ended once; a stream holds nothing that has to be freed. */
 void hash_stream_begin(struct hash_stream *stream);
 void hash_stream_add(struct hash_stream *stream, const void *bytes, size_t size);
 void hash_stream_end(struct hash_stream *stream, struct hash *ret_hash);
 
-/* The hash of the pieces, one after the other. */
+/* SHA-256 of all pieces as if they were one text: their borders are no part of it. */
 void hash_pieces(struct hash *ret_hash, const struct hash_piece *pieces, size_t count);
 void hash_bytes(struct hash *ret_hash, const void *bytes, size_t size);
+
+/* 64 lower-case digits and a NUL. */
 void hash_to_hex(const struct hash *hash, char out[HASH_HEX_SIZE]);

@@ -24,6 +24,7 @@ struct json {
 	bool after_key;
 };
 
+/* Writes to out (borrowed) from here on; nothing has to be freed. A failure is the buffer's own: buf_error(). */
 void json_init(struct json *json, struct buf *out);
 
 /* key is NULL inside arrays and at the top. */

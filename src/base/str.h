@@ -18,6 +18,7 @@ static inline bool str_equal(const char *a, const char *b)
 	return a == b || (a && b && *a == *b && strcmp(a, b) == 0);
 }
 
+/* Compares bytes; neither may be NULL, and an empty one begins and ends every text. */
 bool str_has_prefix(const char *text, const char *prefix);
 bool str_has_suffix(const char *text, const char *suffix);
 

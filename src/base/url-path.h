@@ -26,7 +26,7 @@ enum {
 /* The byte of the escape (%41) at text, or -1. */
 int url_escape_at(const char *text);
 
-/* Which of the above a byte is. */
+/* The one URL_* bit of a byte from 0 to 255, or of one that was escaped. */
 unsigned url_class_of(int byte);
 
 /*
@@ -48,6 +48,7 @@ bool url_path_drop_last_parameter(char *path);
 /* Ends it before the first byte of set. */
 bool url_path_cut(char *path, const char *set);
 
+/* Makes / of every \; one / of several in a row. */
 bool url_path_turn_backslashes(char *path);
 bool url_path_merge_slashes(char *path);
 

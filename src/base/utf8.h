@@ -16,4 +16,5 @@ size_t utf8_decode(const uint8_t *bytes, size_t size, uint32_t *ret_rune);
 /* C1 controls, bidirectional, zero-width and other invisible characters, line separators, blanks that are no space. */
 bool utf8_is_unsafe(uint32_t rune);
 
+/* RFC 3629: no overlong form, no surrogate, nothing beyond U+10FFFF. NUL is as any other. */
 bool utf8_is_valid(const void *bytes, size_t size);

@@ -38,5 +38,5 @@ void words_add_flag(struct words *words, bool is_given, const char *option);
  */
 void words_add_options(struct words *words, const struct option *options, size_t count, const void *target);
 
-/* 0, or the first error. */
+/* 0; -ENOMEM, -E2BIG …: the first that any words_add…() met, after which nothing more was added. */
 int words_error(const struct words *words) MUST_USE;

@@ -48,5 +48,5 @@ struct confine_row {
 	} paths[CONFINE_PATHS_MAX]; /* beside the caller's places; one that is missing is left out */
 };
 
-/* Static. */
+/* What a program of ours may still do once it is confined; static, one of the table. */
 const struct confine_row *confine_row(enum confine_program program);

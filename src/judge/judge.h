@@ -41,5 +41,9 @@ int judge_tell_answer(struct judge *judge, uint32_t id, enum judge_question ques
 		      const struct judge_answer *answer) MUST_USE;
 int judge_tell_unclear(struct judge *judge, uint32_t id, enum judge_question question, const char *why) MUST_USE;
 
+/*
+ * Confine themselves, then serve the link until the box closes it: 0. Each case is a start of the command, or a request
+ * to the model; what fails of one is told as unclear. Negative with *err: nothing can be served.
+ */
 int judge_by_command(struct judge *judge, struct err *err) MUST_USE;
 int judge_by_model(struct judge *judge, struct err *err) MUST_USE;

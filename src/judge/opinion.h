@@ -37,4 +37,5 @@ struct json_t;
 /* The content of the one message of a completion, borrowed from it; NULL: it is none. */
 const char *opinion_content(const struct json_t *completion);
 
+/* Appends the request of an OpenAI-compatible chat: two messages, json as the user's, temperature 0, no stream. */
 void opinion_put_completion(struct buf *out, const char *model, const char *instructions, const char *json);

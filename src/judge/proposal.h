@@ -18,12 +18,13 @@ struct proposal {
 	char reason[JUDGE_REASON_MAX]; /* the verifier's, UTF-8; or why there is none; "": not given */
 };
 
-/* {"narrow":{…},"reason":"…"} */
+/* {"narrow":{…},"reason":"…"}; of anything else nothing is proposed, and the reason says why. For proposal_done(). */
 void proposal_parse(const void *bytes, size_t size, struct proposal *ret_proposal);
 
 /* What an OpenAI-compatible endpoint answers: choices[0].message.content is as above. */
 void proposal_parse_completion(const void *bytes, size_t size, struct proposal *ret_proposal);
 
+/* Frees what was parsed; fine for an empty one. */
 void proposal_done(struct proposal *proposal);
 
 /* The request to it: instructions, and the case, which is data. */

@@ -90,7 +90,7 @@ int v1_make(struct limit_group *group, struct cgroup_layout *layout) MUST_USE;
 int v1_freeze(struct limit_group *group, bool frozen) MUST_USE;
 int v1_wait_frozen(const struct limit_group *group) MUST_USE;
 
-/* Quota and period in µs of a CPU limit. */
+/* Quota and period in µs (cpu.max) of thousandths of a processor. The period is 0.1 s, 1 s for less than ten. */
 void cpu_quota(uint64_t millicpus, uint64_t *ret_quota_us, uint64_t *ret_period_us);
 
 /*

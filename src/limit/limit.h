@@ -65,6 +65,7 @@ struct limit_group;  /* opaque */
  */
 int limit_group_new(struct limit_group **ret_group, const struct limit_request *request, struct err *err) MUST_USE;
 
+/* What holds the limits, as a whole and each: cgroup v2, v1, or rlimits; for the report, and for what may degrade. */
 enum limit_backend limit_group_backend(const struct limit_group *group);
 enum limit_holder limit_group_holder_memory(const struct limit_group *group);
 enum limit_holder limit_group_holder_processes(const struct limit_group *group);

@@ -51,6 +51,7 @@ int baseline_format(const struct baseline *baseline, struct buf *out) MUST_USE;
 /* What stands for a thing of this kind in the sets; without the key nobody can tell which it was. */
 uint64_t baseline_hash(const struct baseline *baseline, enum monitor_feature kind, const void *bytes, size_t size);
 
+/* Whether what baseline_hash() gave is known; its time of last sight does not change. */
 bool baseline_set_has(const struct baseline_set *set, uint64_t hash);
 
 /* 1: it was new; 0: it was there, and was seen now; -ENOSPC: the set is full; -ENOMEM. */

@@ -8,6 +8,6 @@
 
 #include <stdbool.h>
 
-/* path: absolute, normalised. */
+/* Where keys and passwords are kept; what a host runs by itself at logins and starts. path: absolute, normalised. */
 bool monitor_is_secret_path(const char *path);
 bool monitor_is_startup_path(const char *path);

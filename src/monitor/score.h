@@ -35,6 +35,7 @@ struct score_row {
 	uint32_t count;
 };
 
+/* Of one feature over all sessions of the baseline (at most BASELINE_SESSIONS); without any nothing is unusual. */
 void score_row_init(struct score_row *row, const struct baseline *baseline, enum monitor_feature feature);
 
 /* The chance that a clean session reaches this number, 0 to 1: it never grows with the number. */

@@ -23,5 +23,5 @@ enum desktop_form { DESKTOP_PLAIN, DESKTOP_MARKUP };
 bool desktop_body_put(struct buf *out, const struct notify_question *question, const char *session,
 		      enum desktop_form form);
 
-/* What an alert says. */
+/* Appends what an alert says, escaped for the form and cut to DESKTOP_WHAT_MAX. */
 void desktop_alert_put(struct buf *out, const char *what, enum desktop_form form);

@@ -24,6 +24,7 @@ struct notify_given {
 	int bundle_fd, key_fd;       /* FD_NONE: none */
 };
 
+/* fd (borrowed) is the socket to the box; done frees the buffers alone. */
 void notify_link_init(struct notify_link *link, int fd);
 void notify_link_done(struct notify_link *link);
 
@@ -31,6 +32,6 @@ void notify_link_done(struct notify_link *link);
 int notify_tell_state(struct notify_link *link, bool is_heard, const char *trouble) MUST_USE;
 int notify_tell_answer(struct notify_link *link, const struct asking_reply *reply) MUST_USE;
 
-/* As notify_run(). */
+/* The two ways to tell people, as notify_run(): confined by then, until the box closes the link. */
 int desktop_run(struct notify_link *link, const struct notify_given *given, struct err *err) MUST_USE;
 int webhook_run(struct notify_link *link, const struct notify_given *given, struct err *err) MUST_USE;

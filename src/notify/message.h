@@ -25,7 +25,7 @@ void message_put_question(struct buf *out, const struct message_frame *frame, co
 void message_put_closed(struct buf *out, const struct message_frame *frame, uint32_t number,
 			const uint8_t hash[ASKING_HASH_SIZE], enum notify_end end);
 
-/* An alert: {"v":1,"event":"alert",…}. */
+/* Appends {"v":1,"event":"alert",…,"alert":KIND,"text":WHAT} with what all messages of the frame have. */
 void message_put_alert(struct buf *out, const struct message_frame *frame, const char *kind, const char *what);
 
 /* Signs the body that the post has, where there is a key. False: out of memory. */

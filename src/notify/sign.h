@@ -18,6 +18,10 @@ struct sign_key {
 	size_t size;             /* 0: there is none */
 };
 
+/*
+ * HMAC-SHA256 in hex of "TIME.BODY", TIME in seconds since the epoch; of an answer "SIGNATURE.BODY" with the signature
+ * of its request, so that it answers no other. A key of size 0 signs too, and proves nothing: the caller asks first.
+ */
 void sign_request(const struct sign_key *key, uint64_t time_s, const void *body, size_t size, char out[SIGN_SIZE]);
 void sign_answer(const struct sign_key *key, const char request[SIGN_SIZE], const void *body, size_t size,
 		 char out[SIGN_SIZE]);

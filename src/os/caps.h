@@ -26,7 +26,7 @@ int caps_drop_all(void) MUST_USE;
  */
 int caps_bound(uint64_t kept) MUST_USE;
 
-/* prctl(PR_SET_NO_NEW_PRIVS). */
+/* prctl(PR_SET_NO_NEW_PRIVS): from here on no exec gains anything, set-ID bits included, and nothing undoes it. */
 int caps_no_new_privs(void) MUST_USE;
 
 /*

@@ -11,16 +11,17 @@
 
 #include "base/cleanup.h"
 
-uint64_t clock_monotonic_ns(void);   /* CLOCK_MONOTONIC */
-uint64_t clock_realtime_ns(void);    /* CLOCK_REALTIME, since the epoch */
+/* Nanoseconds since the machine started, suspension left out; and since 1970, which somebody may set back. */
+uint64_t clock_monotonic_ns(void);
+uint64_t clock_realtime_ns(void);
+
+enum { CLOCK_RFC3339_SIZE = 31, SESSION_ID_SIZE = 13 };
 
 /* RFC 3339 in UTC with nine digits: "2026-03-01T12:34:56.123456789Z". */
-enum { CLOCK_RFC3339_SIZE = 31 };
 void clock_format_rfc3339(uint64_t realtime_ns, char out[CLOCK_RFC3339_SIZE]);
 
 /* getrandom(2), whole. */
 int random_bytes(void *bytes, size_t size) MUST_USE;
 
-/* A session id: 12 characters of [a-z0-9] (a little over 62 bits). */
-enum { SESSION_ID_SIZE = 13 };
+/* A session id: 12 characters of [a-z0-9] (a little over 62 bits). 0 or -errno of getrandom(2). */
 int random_session_id(char out[SESSION_ID_SIZE]) MUST_USE;

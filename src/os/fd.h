@@ -42,6 +42,7 @@ int fd_memfd_seal(int fd) MUST_USE;
 /* A memfd with this content, sealed against write, grow, shrink and further seals. memfd_create(2). */
 int fd_memfd_sealed(const char *name, const void *bytes, size_t size) MUST_USE;
 
+/* O_NONBLOCK of the open file, which whoever shares it has too; FD_CLOEXEC of this number alone. 0 or -errno. */
 int fd_set_nonblocking(int fd, bool on) MUST_USE;
 int fd_set_cloexec(int fd, bool on) MUST_USE;
 
@@ -57,12 +58,13 @@ int fd_secure_standard(void) MUST_USE;
 /* Whether both name the same open file description or the same file. */
 bool fd_is_same_file(int a, int b);
 
+enum { FD_PASS_MAX = 16 };
+
 /*
  * One SOCK_SEQPACKET or SOCK_DGRAM message with up to FD_PASS_MAX descriptors (SCM_RIGHTS).
  * Receiving: bytes beyond size or more fds than fd_max close everything received and give -EMSGSIZE.
  * fds received are close-on-exec and owned by the caller. Returns the number of bytes (0: peer closed).
  */
-enum { FD_PASS_MAX = 16 };
 ssize_t fd_send_message(int socket_fd, const void *bytes, size_t size, const int *fds, size_t fd_count) MUST_USE;
 ssize_t fd_receive_message(int socket_fd, void *bytes, size_t size, int *fds, size_t fd_max,
 			   size_t *ret_fd_count) MUST_USE;

@@ -34,6 +34,7 @@ struct proc_list {
 	size_t count;
 };
 
+/* Closes the procfs and frees the figures; a zeroed list with proc_fd FD_NONE is fine. */
 void proc_list_done(struct proc_list *list);
 #define cleanup_proc_list __attribute__((cleanup(proc_list_done)))
 

@@ -20,6 +20,7 @@ struct seen {
 	int64_t mtime_ns, ctime_ns;
 };
 
+/* A time of stat(2) as nanoseconds since 1970, negative before. */
 int64_t seen_time_ns(struct timespec time);
 
 /* 0 also where it is not there; -errno where that cannot be told. */

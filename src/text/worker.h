@@ -44,12 +44,12 @@ void text_worker_stop(struct text_worker *worker);
  * large, -ETIME where it took too long, -EIO where the worker failed or died of it, -EPIPE where there is none left.
  */
 
-/* As text_compare_lines(). */
+/* Differences of lines between two texts, as text_compare_lines() writes them. */
 int text_worker_lines(struct text_worker *worker, const struct text_piece *before, const struct text_piece *after,
 		      struct buf *out) MUST_USE;
-/* As text_compare_binary(). */
+/* What made one file of bytes the other, as text_compare_binary() writes it. */
 int text_worker_binary(struct text_worker *worker, const struct text_piece *before, const struct text_piece *after,
 		       struct buf *out) MUST_USE;
-/* As text_merge(), and its positive result. */
+/* Both sides' changes of base in one text, as text_merge(); its positive result says that they met in places. */
 int text_worker_merge(struct text_worker *worker, const struct text_piece *base, const struct text_piece *host,
 		      const struct text_piece *session, struct buf *out) MUST_USE;

@@ -20,7 +20,7 @@ struct token_id {
 enum { TOKEN_ID_TEXT_SIZE = 2 * 16 + 1 }; /* half of it, in hex, names a token well enough */
 void token_id_to_text(const struct token_id *id, char out[TOKEN_ID_TEXT_SIZE]);
 
-/* Ids of all blocks. */
+/* The id of each block, token->count of them: a hash over it and the id before, by which it is revoked and counted. */
 void token_ids(const struct token *token, struct token_id ids[TOKEN_BLOCKS_MAX]);
 
 /* Whether every block is signed with the key that the one before names, the first with the issuer's, and the proof

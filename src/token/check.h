@@ -36,7 +36,7 @@ struct token_place {
 	const char *agents[3];   /* names that the agent goes by: policy, session, agent; [0] NULL: not asked about */
 };
 
-/* What all blocks together leave. Borrows from the token. */
+/* What is left of all blocks together: borrows from the token. */
 struct token_extent {
 	uint64_t not_before_s, expires_s;
 	uint32_t uses;                      /* the fewest that a block grants; 0: none counts them */
@@ -45,6 +45,8 @@ struct token_extent {
 	size_t right_count;
 	const char *project, *agent;        /* NULL: any */
 };
+
+/* Fills in the latest begin, the earliest end, the fewest uses and the least limits that any block of the token has. */
 void token_extent(const struct token *token, struct token_extent *ret_extent);
 
 /* Whether each block claims no more than the ones before it leave. */

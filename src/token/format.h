@@ -116,4 +116,6 @@ struct token_parts {
 	size_t count;
 	bool is_sealed;
 };
+
+/* Writes the parts and reads them again as a token, which owns its bytes. No signing. -EBADMSG, -ENOBUFS, -ENOMEM. */
 int token_assemble(const struct token_parts *parts, struct token *ret_token) MUST_USE;

@@ -75,12 +75,16 @@ enum trust_level trust_level_of(const struct trust_state *state, const struct tr
 /* What is left of the strain at that time; no time passes backwards. */
 uint32_t trust_strain_at(const struct trust_state *state, const struct trust_settings *settings, uint64_t now_s);
 
-/* What a run may have: the level of its agent, or what it was lent, and no more than its caller is confident of. */
 struct trust_bounds {
 	enum trust_level policy;     /* the level that the policy has without any of this */
 	enum trust_level lent;       /* TRUST_NONE: nothing */
 	enum trust_level confidence; /* TRUST_FULL: the caller says nothing */
 };
+
+/*
+ * What a run may have: the level of its agent or what it was lent, whichever is higher, but no more than the ceiling,
+ * the policy, and what its caller is confident of.
+ */
 enum trust_level trust_effective(const struct trust_settings *settings, enum trust_level level,
 				 const struct trust_bounds *bounds);
 

@@ -29,7 +29,8 @@ void trust_file_format(const struct trust_book *book, struct buf *out);
 /* Fills what a file says: settings, entries (owned), base. -EBADMSG, -ENOMEM. book->agent: whose it must be. */
 int trust_file_parse(const char *bytes, size_t size, struct trust_book *book) MUST_USE;
 
+/* Fills it in: bound to the agent by a hash over its name, so that it belongs to no other agent's record. */
 void trust_witness_make(struct trust_witness *witness, const char *agent, uint64_t seq, const struct hash *head);
 
-/* -EBADMSG. */
+/* Copies bytes into *ret_witness where they are one that was made for this agent; -EBADMSG for anything else. */
 int trust_witness_check(const char *bytes, size_t size, const char *agent, struct trust_witness *ret_witness) MUST_USE;
