@@ -450,8 +450,9 @@ static int check_link(struct link *link)
 	return 0;
 }
 
-int notifier_check(struct notifier *notifier)
+static int notifier_check(void *context, uint64_t now_ns)
 {
+	struct notifier *notifier = context;
 	struct notifier_state *notices = queue_count_open(notifier->queue) ? open_notices(notifier) : notifier->state;
 	int r = 0;
 
@@ -565,8 +566,16 @@ void notifier_close(struct notifier *notifier)
 		dismiss(&notices->links[kind]);
 }
 
-void notifier_free(struct notifier *notifier)
+static void notifier_free(void *context)
 {
+	struct notifier *notifier = context;
+
 	free(notifier->state);
 	notifier->state = NULL;
 }
+
+const struct module notifier_module = {
+	.name = "notifier",
+	.check = notifier_check,
+	.done = notifier_free,
+};

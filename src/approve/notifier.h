@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "supervise/module.h"
 
 struct buf;
 struct json;
@@ -28,9 +29,6 @@ struct notifier {
 /* Whether a person could hear of a question by one of them; of one that was not started yet, as far as can be known. */
 bool notifier_is_heard(struct notifier *notifier);
 
-/* Hands over what is new, takes back what is over. Negative: the log failed. */
-int notifier_check(struct notifier *notifier) MUST_USE;
-
 /*
  * Tells of an alert, where ask.desktop or ask.webhook is wanted: once, and without waiting. what: escaped. Negative:
  * the log failed.
@@ -46,5 +44,5 @@ void notifier_put_summary(const struct notifier *notifier, struct buf *out);
 /* Nothing more is handed over; what stands in the report stays until it is freed. */
 void notifier_close(struct notifier *notifier);
 
-/* After notifier_close(): the report is written. */
-void notifier_free(struct notifier *notifier);
+/* Its state is a struct notifier: hands over what is new, takes back what is over. */
+extern const struct module notifier_module;

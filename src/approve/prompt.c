@@ -334,8 +334,9 @@ static int begin(struct prompt *prompt, uint64_t now_ns)
 	return 0;
 }
 
-int prompt_check(struct prompt *prompt, uint64_t now_ns)
+static int prompt_check(void *context, uint64_t now_ns)
 {
+	struct prompt *prompt = context;
 	uint64_t held_ms = (now_ns - prompt->since_ns) / NS_PER_MS;
 
 	if (prompt->state == PROMPT_IDLE)
@@ -349,8 +350,10 @@ int prompt_check(struct prompt *prompt, uint64_t now_ns)
 	return held_ms >= GIVE_UP_MS ? leave(prompt, NULL) : 0;
 }
 
-int prompt_timeout_ms(const struct prompt *prompt)
+static int prompt_timeout_ms(const void *context, uint64_t now_ns)
 {
+	const struct prompt *prompt = context;
+
 	return prompt->state == PROMPT_SETTLING ? LOOK_MS : -1;
 }
 
@@ -360,3 +363,9 @@ void prompt_done(struct prompt *prompt)
 		(void)!leave(prompt, "\n");
 	close_fd(&prompt->tty_fd);
 }
+
+const struct module prompt_module = {
+	.name = "prompt",
+	.check = prompt_check,
+	.timeout_ms = prompt_timeout_ms,
+};

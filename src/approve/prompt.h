@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "supervise/loop.h"
+#include "supervise/module.h"
 
 struct queue;
 struct relay;
@@ -53,8 +54,5 @@ bool prompt_is_possible(struct prompt *prompt);
 /* A question came: rings, where the policy says so. */
 void prompt_ring(struct prompt *prompt);
 
-/* Draws what is to be asked, takes away what was answered elsewhere. Negative: the log failed. */
-int prompt_check(struct prompt *prompt, uint64_t now_ns) MUST_USE;
-
-/* How long nothing is due; -1: for ever. */
-int prompt_timeout_ms(const struct prompt *prompt);
+/* Its state is a struct prompt: draws what is to be asked, takes away what was answered elsewhere. */
+extern const struct module prompt_module;

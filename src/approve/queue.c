@@ -496,8 +496,9 @@ static void find_next_due(struct queue_state *state, uint64_t now_ns)
 		queue_plan(state, state->grants[i]->until_ns);
 }
 
-int queue_check(struct queue *queue, uint64_t now_ns)
+static int queue_check(void *context, uint64_t now_ns)
 {
+	struct queue *queue = context;
 	struct queue_state *state = queue->state;
 
 	if (!state || now_ns < state->next_ns)
@@ -516,8 +517,9 @@ int queue_check(struct queue *queue, uint64_t now_ns)
 	return 0;
 }
 
-int queue_timeout_ms(const struct queue *queue, uint64_t now_ns)
+static int queue_timeout_ms(const void *context, uint64_t now_ns)
 {
+	const struct queue *queue = context;
 	uint64_t left;
 
 	if (!queue->state || queue->state->next_ns == UINT64_MAX)
@@ -563,8 +565,9 @@ bool queue_was_heard(struct queue *queue)
 	return queue->has_listeners;
 }
 
-void queue_done(struct queue *queue)
+static void queue_done(void *context)
 {
+	struct queue *queue = context;
 	struct queue_state *state = queue->state;
 
 	if (!state)
@@ -576,3 +579,10 @@ void queue_done(struct queue *queue)
 	free(state);
 	queue->state = NULL;
 }
+
+const struct module queue_module = {
+	.name = "queue",
+	.check = queue_check,
+	.timeout_ms = queue_timeout_ms,
+	.done = queue_done,
+};

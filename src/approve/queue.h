@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "policy/grants.h"
+#include "supervise/module.h"
 #include "wire/asking.h"
 
 struct buf;
@@ -162,12 +163,6 @@ int queue_give_up(struct queue *queue, const struct queue_waiter *waiter, struct
 /* Who waits for a question and came after it was shown waits for one of its own. Negative: the log failed. */
 int queue_split_late(struct queue *queue) MUST_USE;
 
-/* What is due (now_ns: CLOCK_MONOTONIC). Negative: the log failed. */
-int queue_check(struct queue *queue, uint64_t now_ns) MUST_USE;
-
-/* How long nothing is, in ms; -1: for ever. */
-int queue_timeout_ms(const struct queue *queue, uint64_t now_ns);
-
 /* Who answers. */
 struct queue_answerer {
 	const char *via;                 /* "control", "prompt", "desktop", "webhook" */
@@ -206,5 +201,5 @@ uint64_t queue_unanswered(const struct queue *queue);
 /* The members of the report's "asked" object. */
 void queue_to_json(const struct queue *queue, struct json *json);
 
-/* Forgets everything; nobody is told. */
-void queue_done(struct queue *queue);
+/* Its state is a struct queue. Who waits when it is done is not told. */
+extern const struct module queue_module;

@@ -376,8 +376,9 @@ void reviewer_forget(struct reviewer *reviewer, const struct reviewer_waiter *wa
 	}
 }
 
-int reviewer_check(struct reviewer *reviewer, uint64_t now_ns)
+static int reviewer_check(void *context, uint64_t now_ns)
 {
+	struct reviewer *reviewer = context;
 	static const struct reviewer_opinion late = { JUDGE_UNCLEAR, "the verifier did not answer in time" };
 	struct reviewer_state *external = reviewer->state;
 	int r = 0;
@@ -388,8 +389,9 @@ int reviewer_check(struct reviewer *reviewer, uint64_t now_ns)
 	return r;
 }
 
-int reviewer_timeout_ms(const struct reviewer *reviewer, uint64_t now_ns)
+static int reviewer_timeout_ms(const void *context, uint64_t now_ns)
 {
+	const struct reviewer *reviewer = context;
 	const struct reviewer_state *external = reviewer->state;
 	uint64_t next_ns = UINT64_MAX;
 
@@ -435,8 +437,17 @@ void reviewer_close(struct reviewer *reviewer)
 	memset(external->cases, 0, sizeof external->cases);
 }
 
-void reviewer_free(struct reviewer *reviewer)
+static void reviewer_free(void *context)
 {
+	struct reviewer *reviewer = context;
+
 	free(reviewer->state);
 	reviewer->state = NULL;
 }
+
+const struct module reviewer_module = {
+	.name = "reviewer",
+	.check = reviewer_check,
+	.timeout_ms = reviewer_timeout_ms,
+	.done = reviewer_free,
+};

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "policy/decide.h"
+#include "supervise/module.h"
 #include "wire/judge.h"
 
 struct json;
@@ -60,17 +61,11 @@ int reviewer_begin(struct reviewer *reviewer, const struct reviewer_request *req
 /* The caller is gone: done() is not called any more. */
 void reviewer_forget(struct reviewer *reviewer, const struct reviewer_waiter *waiter);
 
-/* What is due (now_ns: CLOCK_MONOTONIC). Negative: the log failed. */
-int reviewer_check(struct reviewer *reviewer, uint64_t now_ns) MUST_USE;
-
-/* How long nothing is, in ms; -1: for ever. */
-int reviewer_timeout_ms(const struct reviewer *reviewer, uint64_t now_ns);
-
 /* The report's "external" object. */
 void reviewer_to_json(const struct reviewer *reviewer, struct json *json);
 
 /* Ends the program; nobody is told of what it was asked. */
 void reviewer_close(struct reviewer *reviewer);
 
-/* After reviewer_close(): the report is written. */
-void reviewer_free(struct reviewer *reviewer);
+/* Its state is a struct reviewer: what nobody answered in time is not clear. */
+extern const struct module reviewer_module;

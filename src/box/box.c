@@ -8,6 +8,7 @@
 #include "approve/token-grants.h"
 #include "base/str.h"
 #include "box/control-link.h"
+#include "box/modules.h"
 #include "box/state.h"
 #include "gate-exec/dry-run.h"
 #include "gate-exec/gate.h"
@@ -322,24 +323,13 @@ void box_release(void)
 {
 	struct box *box = &the_box;
 
-	agent_trust_done(&box->standing);
 	if (box->run.watch)
 		events_watch_end(box);
 	watch_free(box->run.watch);
 	box->run.watch = NULL;
-	gate_done(&box->gate);
-	publish_close(&box->gate);
-	canaries_done(&box->canaries);
-	alerts_done(&box->alerts);
-	anomaly_done(&box->monitor);
-	policy_change_done(&box->gate.change);
 	exec_gate_free(box->exec_gate);
 	box->exec_gate = NULL;
-	queue_done(&box->queue);
-	notifier_free(&box->notifier);
-	reviewer_free(&box->reviewer);
-	file_gate_done(&box->files);
-	runtime_mounts_done(&box->mounts);
+	modules_done(box);
 	pidref_done(&box->run.init);
 	close_fd(&box->wire_fd);
 	close_fd(&box->signal_fd);
@@ -358,7 +348,7 @@ static void conclude_staging(struct box *box)
 
 	staging_count(staging, box->run.request, box->run.policy->policy);
 	/* A log that fails here fails again at the end of the session, which says so. */
-	(void)!anomaly_check(&box->monitor);
+	(void)!anomaly_module.check(&box->monitor, clock_monotonic_ns());
 	(void)!anomaly_look_at_staged(&box->monitor);
 	drops = box->run.request->flags & REQUEST_DISCARD && staging->has_changes;
 	tells = drops && !staging->is_as_origin;

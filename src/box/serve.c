@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 
 #include "base/num.h"
+#include "box/modules.h"
 #include "box/state.h"
 #include "build/disk-full.h"
 #include "gate-exec/gate.h"
@@ -20,8 +21,14 @@
 
 enum box_init_state { INIT_STATE_BUILDING, INIT_STATE_READY };
 
-enum { MS_NS = 1000000, CHANGE_LOOK_MS = 500,
-	SUPERVISED_LOOK_MS = 100, FLUSH_MS = 50, STOP_LOOK_MS = 20, DELIVERY_MS = 1000, SETTLED_MS = 1000 };
+enum {
+	MS_NS = 1000000,
+	SUPERVISED_LOOK_MS = 100,
+	FLUSH_MS = 50,
+	STOP_LOOK_MS = 20,
+	DELIVERY_MS = 1000,
+	SETTLED_MS = 1000
+};
 
 static int lost(struct box *box, const char *what)
 {
@@ -441,13 +448,7 @@ static int timeout_ms(const struct box *box)
 	if (box->stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
 	timeout = freeze_is_on(&box->freeze) ? freeze_timeout_ms(&box->freeze, now_ns) : used_timeout_ms(box, now_ns);
-	timeout = earlier(timeout, box->gate.change.is_pending ? CHANGE_LOOK_MS : -1);
-	timeout = earlier(timeout, agent_trust_timeout_ms(&box->standing, now_ns));
-	timeout = earlier(timeout, queue_timeout_ms(&box->queue, now_ns));
-	timeout = earlier(timeout, anomaly_timeout_ms(&box->monitor, now_ns));
-	timeout = earlier(timeout, moves_timeout_ms(&box->moves));
-	timeout = earlier(timeout, reviewer_timeout_ms(&box->reviewer, now_ns));
-	return earlier(timeout, prompt_timeout_ms(&box->prompt));
+	return earlier(timeout, modules_timeout_ms(box, now_ns));
 }
 
 /*
@@ -574,30 +575,8 @@ int serve(struct box *box)
 			return 0;
 		if (r == 0 && box->run.ended == ENDED_NOT)
 			r = check_clocks(box);
-		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = queue_check(&box->queue, clock_monotonic_ns());
-		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = prompt_check(&box->prompt, clock_monotonic_ns());
-		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = notifier_check(&box->notifier);
-		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = anomaly_check(&box->monitor);
-		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = alerts_check(&box->alerts);
-		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = reviewer_check(&box->reviewer, clock_monotonic_ns());
-		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = runtime_mount_check(&box->mounts, clock_monotonic_ns(), box->run.err);
-		if (r == 0 && box->run.ended == ENDED_NOT)
-			r = agent_trust_check(&box->standing);
 		if (r == 0)
-			r = moves_check(&box->moves);
-		if (r == 0)
-			r = file_gate_retry(&box->files);
-		if (r == 0)
-			r = gate_check(&box->gate);
-		if (r == 0)
-			r = control_check(box);
+			r = modules_check(box);
 		if (r == 0)
 			r = wait_for_event(box);
 		if (r < 0)

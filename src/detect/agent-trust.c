@@ -304,8 +304,10 @@ static int retry(struct agent_trust *agent, uint64_t now_ns)
 	return r < 0 ? r : write_book(agent, &book, agent->level < before);
 }
 
-int agent_trust_timeout_ms(const struct agent_trust *agent, uint64_t now_ns)
+static int agent_trust_timeout_ms(const void *context, uint64_t now_ns)
 {
+	const struct agent_trust *agent = context;
+
 	if (!agent->waiting_count)
 		return -1;
 	return agent->retry_ns > now_ns ? (int)((agent->retry_ns - now_ns) / NS_PER_MS) + 1 : 0;
@@ -497,8 +499,10 @@ int agent_trust_end(struct agent_trust *agent, bool has_failed)
 	return r < 0 ? r : write_book(agent, &book, false);
 }
 
-void agent_trust_done(struct agent_trust *agent)
+static void agent_trust_done(void *context)
 {
+	struct agent_trust *agent = context;
+
 	if (!agent->agent)
 		return;
 	loop_remove(agent->run->loop, &agent->source);
@@ -585,13 +589,14 @@ static int hold_still(struct agent_trust *agent)
 	return r == -EBUSY || r == -ETIMEDOUT || r == -ESHUTDOWN ? 0 : r;
 }
 
-int agent_trust_check(struct agent_trust *agent)
+static int agent_trust_check(void *context, uint64_t now_ns)
 {
+	struct agent_trust *agent = context;
 	int r;
 
 	if (!agent->agent)
 		return 0;
-	r = retry(agent, clock_monotonic_ns());
+	r = retry(agent, now_ns);
 	if (r == 0 && agent->must_react) {
 		agent->must_react = false;
 		r = agent->level < agent->run->request->standing->level ? react_to_fall(agent)
@@ -599,3 +604,10 @@ int agent_trust_check(struct agent_trust *agent)
 	}
 	return r < 0 ? r : hold_still(agent);
 }
+
+const struct module agent_trust_module = {
+	.name = "agent-trust",
+	.check = agent_trust_check,
+	.timeout_ms = agent_trust_timeout_ms,
+	.done = agent_trust_done,
+};

@@ -11,6 +11,7 @@
 #include "supervise/cooldown.h"
 #include "supervise/hub.h"
 #include "supervise/loop.h"
+#include "supervise/module.h"
 #include "trust/store.h"
 
 struct buf;
@@ -86,17 +87,11 @@ int agent_trust_begin(struct agent_trust *agent) MUST_USE;
 /* It ends: clean, or not. Negative with box->run.err. */
 int agent_trust_end(struct agent_trust *agent, bool has_failed) MUST_USE;
 
-/* Stops listening, and frees what waited. */
-void agent_trust_done(struct agent_trust *agent);
-
-/* Writes what waits for the record, and does what a fall demands; from the loop, while nothing inside is served. */
-int agent_trust_check(struct agent_trust *agent) MUST_USE;
-
-/* How long until agent_trust_check() has something to do by itself, in ms; -1: nothing waits. */
-int agent_trust_timeout_ms(const struct agent_trust *agent, uint64_t now_ns);
-
 /* standing-narrow.c: the network without what levels above this one give. 1: there is nothing to take away. */
 int agent_trust_narrow(struct agent_trust *agent, enum trust_level level, bool asks) MUST_USE;
 
 /* The network as the session began with it. */
 int agent_trust_widen(struct agent_trust *agent) MUST_USE;
+
+/* Its state is a struct agent_trust: writes what waited for the record, and does what a fall or a rise leads to. */
+extern const struct module agent_trust_module;

@@ -453,8 +453,10 @@ static int freeze_and_ask(struct alerts *alerts)
 	return ask(alerts);
 }
 
-int alerts_check(struct alerts *alerts)
+static int alerts_check(void *context, uint64_t now_ns)
 {
+	struct alerts *alerts = context;
+
 	if (alerts->wanted == MONITOR_NOTE || alerts->run->is_dead || !alerts->run->watch)
 		return 0;
 	if (alerts->wanted == MONITOR_FREEZE)
@@ -522,9 +524,17 @@ void alerts_put_summary(const struct alerts *alerts, struct buf *out)
 	buf_printf(out, "  the evidence: atoll alerts %s\n", alerts->run->request->session);
 }
 
-void alerts_done(struct alerts *alerts)
+static void alerts_done(void *context)
 {
+	struct alerts *alerts = context;
+
 	free(alerts->kept);
 	alerts->kept = NULL;
 	alerts->count = 0;
 }
+
+const struct module alerts_module = {
+	.name = "alerts",
+	.check = alerts_check,
+	.done = alerts_done,
+};

@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "policy/policy.h"
 #include "supervise/hub.h"
+#include "supervise/module.h"
 
 struct box;
 struct buf;
@@ -102,11 +103,8 @@ struct alerts {
 /* Listens to what the gates see; the pointers to others of *alerts are set. Before the jail is made. */
 void alerts_prepare(struct alerts *alerts);
 
-/* Writes it down and says it; what is to be done about it is done by alerts_check(). Negative: the log failed. */
+/* Writes it down and says it; what is to be done about it is done when the loop checks. Negative: the log failed. */
 int alerts_raise(struct alerts *alerts, const struct alert *alert) MUST_USE;
-
-/* In the loop, never within a judgement: freezing waits for those that wait for us. Negative: the log failed. */
-int alerts_check(struct alerts *alerts) MUST_USE;
 
 /* Whether nothing of the run may be applied unasked. */
 bool alerts_hold_apply(const struct alerts *alerts);
@@ -117,5 +115,5 @@ void alerts_to_json(const struct alerts *alerts, struct json *json);
 /* The lines of the summary: which there were, and what was done. */
 void alerts_put_summary(const struct alerts *alerts, struct buf *out);
 
-/* Frees what is kept for the report. */
-void alerts_done(struct alerts *alerts);
+/* Its state is a struct alerts: does what the policy wants done, for freezing waits for those that wait for us. */
+extern const struct module alerts_module;

@@ -96,8 +96,10 @@ static int open_monitor(struct anomaly *anomaly, struct anomaly_state **ret_stat
 	return r;
 }
 
-void anomaly_done(struct anomaly *anomaly)
+static void anomaly_done(void *context)
 {
+	struct anomaly *anomaly = context;
+
 	if (!anomaly->state)
 		return;
 	for (size_t i = 0; i < MONITOR_SET_COUNT; i++)
@@ -287,9 +289,9 @@ static int take(struct anomaly *anomaly, struct anomaly_state *state, enum monit
 }
 
 /* Names that are gone from staged trees: of a directory that went with all below it one. A hundredth of the time. */
-static int look_while_it_runs(struct anomaly *anomaly, struct anomaly_state *state)
+static int look_while_it_runs(struct anomaly *anomaly, struct anomaly_state *state, uint64_t now_ns)
 {
-	uint64_t now_ns = clock_monotonic_ns(), took_ns;
+	uint64_t took_ns;
 
 	if (anomaly->staging->stage_fd < 0 || now_ns < state->look_ns || anomaly->run->ended != ENDED_NOT)
 		return 0;
@@ -303,8 +305,9 @@ static int look_while_it_runs(struct anomaly *anomaly, struct anomaly_state *sta
 	return compare(anomaly, state, MONITOR_DELETES);
 }
 
-int anomaly_check(struct anomaly *anomaly)
+static int anomaly_check(void *context, uint64_t now_ns)
 {
+	struct anomaly *anomaly = context;
 	struct anomaly_state *state = anomaly->state;
 	int r;
 
@@ -315,11 +318,12 @@ int anomaly_check(struct anomaly *anomaly)
 		r = take(anomaly, state, MONITOR_DENIALS, anomaly->run->refusals->denials.total);
 	if (r == 0)
 		r = take(anomaly, state, MONITOR_BURST, anomaly->run->refusals->denials.burst_max);
-	return r < 0 ? r : look_while_it_runs(anomaly, state);
+	return r < 0 ? r : look_while_it_runs(anomaly, state, now_ns);
 }
 
-int anomaly_timeout_ms(const struct anomaly *anomaly, uint64_t now_ns)
+static int anomaly_timeout_ms(const void *context, uint64_t now_ns)
 {
+	const struct anomaly *anomaly = context;
 	const struct anomaly_state *state = anomaly->state;
 
 	if (!state || anomaly->staging->stage_fd < 0)
@@ -403,7 +407,7 @@ int anomaly_learn(struct anomaly *anomaly, bool has_failed)
 {
 	struct anomaly_state *state = anomaly->state;
 	cleanup_fd int lock_fd = FD_NONE;
-	int r = anomaly_check(anomaly);
+	int r = anomaly_check(anomaly, clock_monotonic_ns());
 
 	if (r < 0 || !may_learn(anomaly, has_failed))
 		return r;
@@ -426,3 +430,10 @@ void anomaly_to_json(const struct anomaly *anomaly, struct json *json)
 		json_u64(json, monitor_features[i].name, state->numbers[i]);
 	json_object_end(json);
 }
+
+const struct module anomaly_module = {
+	.name = "anomaly",
+	.check = anomaly_check,
+	.timeout_ms = anomaly_timeout_ms,
+	.done = anomaly_done,
+};

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "monitor/feature.h"
 #include "supervise/hub.h"
+#include "supervise/module.h"
 
 struct json;
 struct anomaly_state;
@@ -38,12 +39,6 @@ struct anomaly {
  * made. */
 void anomaly_prepare(struct anomaly *anomaly);
 
-/* In the loop: what others count (output, refusals). */
-int anomaly_check(struct anomaly *anomaly) MUST_USE;
-
-/* How long nothing has to be looked at; -1: for ever. */
-int anomaly_timeout_ms(const struct anomaly *anomaly, uint64_t now_ns);
-
 /* When nothing runs any more and what was staged has been counted, before any of it goes. */
 int anomaly_look_at_staged(struct anomaly *anomaly) MUST_USE;
 
@@ -54,5 +49,5 @@ int anomaly_learn(struct anomaly *anomaly, bool has_failed) MUST_USE;
 /* The report's "monitor" object: what was counted, and against what. */
 void anomaly_to_json(const struct anomaly *anomaly, struct json *json);
 
-/* Frees all; what was learned is written by anomaly_learn(). */
-void anomaly_done(struct anomaly *anomaly);
+/* Its state is a struct anomaly: compares what has grown. What was learned is written by anomaly_learn(). */
+extern const struct module anomaly_module;

@@ -36,8 +36,10 @@ void canaries_init(struct canaries *canaries, struct run *run, struct alerts *al
 	*canaries = (struct canaries){ .run = run, .alerts = alerts, .inotify_fd = FD_NONE };
 }
 
-void canaries_done(struct canaries *canaries)
+static void canaries_done(void *context)
 {
+	struct canaries *canaries = context;
+
 	loop_remove(canaries->run->loop, &canaries->source);
 	close_fd(&canaries->inotify_fd);
 	for (size_t i = 0; i < canaries->count; i++) {
@@ -483,3 +485,8 @@ void canaries_put_summary(const struct canaries *canaries, struct buf *out)
 		buf_printf(out, ": %s\n", planted->why_not);
 	}
 }
+
+const struct module canaries_module = {
+	.name = "canaries",
+	.done = canaries_done,
+};

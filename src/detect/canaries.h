@@ -16,6 +16,7 @@
 #include "policy/policy.h"
 #include "supervise/hub.h"
 #include "supervise/loop.h"
+#include "supervise/module.h"
 
 struct alerts;
 struct buf;
@@ -51,9 +52,6 @@ struct canaries {
 /* Nothing is wanted; before anything else. */
 void canaries_init(struct canaries *canaries, struct run *run, struct alerts *alerts);
 
-/* Frees them; the files go with the trees that they are in. */
-void canaries_done(struct canaries *canaries);
-
 /* Makes what the policy names. Before the gate is started, which must know the tokens. */
 int canaries_make(struct canaries *canaries) MUST_USE;
 
@@ -74,3 +72,6 @@ void canaries_to_json(const struct canaries *canaries, struct json *json);
 
 /* A line for each that is not planted although nothing real is in its place. */
 void canaries_put_summary(const struct canaries *canaries, struct buf *out);
+
+/* Its state is a struct canaries; the files go with the trees that they are in. */
+extern const struct module canaries_module;

@@ -488,8 +488,9 @@ static int retry(struct moves *moves)
 	return r < 0 ? r : 0;
 }
 
-int moves_check(struct moves *moves)
+static int moves_check(void *context, uint64_t now_ns)
 {
+	struct moves *moves = context;
 	struct move *move = moves->move;
 	int r = 0;
 
@@ -500,8 +501,9 @@ int moves_check(struct moves *moves)
 	return r < 0 || !moves->is_due ? r : retry(moves);
 }
 
-int moves_timeout_ms(const struct moves *moves)
+static int moves_timeout_ms(const void *context, uint64_t now_ns)
 {
+	const struct moves *moves = context;
 	const struct move *move = moves->move;
 
 	return move && move->phase <= PHASE_READY ? AGAIN_MS : -1;
@@ -533,3 +535,10 @@ void moves_done(struct moves *moves)
 		move_free(moves->done[i]);
 	*moves = (struct moves){ 0 };
 }
+
+const struct module moves_module = {
+	.name = "directory-moves",
+	.checks_when_ended = true,
+	.check = moves_check,
+	.timeout_ms = moves_timeout_ms,
+};

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "supervise/module.h"
 #include "watch/watch.h"
 
 struct disk_full;
@@ -37,14 +38,11 @@ struct moves {
 int move_begin(struct moves *moves, const struct watch_move *event);
 int move_find(struct moves *moves, const struct watch_move *event);
 
-/* At each turn of the loop: goes on with what had to wait for a freeze or for another move. */
-int moves_check(struct moves *moves) MUST_USE;
-
-/* How long until moves_check() has something to do, in ms; -1: nothing is to be done. */
-int moves_timeout_ms(const struct moves *moves);
-
 /*
  * Nothing inside goes on any more, or it stands still: waits until a move at work is over, and ends its child. Before
  * anybody waits for the end of what is inside, for the child may hold some of it.
  */
 void moves_done(struct moves *moves);
+
+/* Its state is a struct moves: goes on with what had to wait for a freeze or for another move. */
+extern const struct module moves_module;

@@ -237,8 +237,10 @@ int file_gate_flush(struct file_gate *gate, bool is_last)
 	return r;
 }
 
-void file_gate_done(struct file_gate *gate)
+static void file_gate_done(void *context)
 {
+	struct file_gate *gate = context;
+
 	for (size_t i = 0; i < gate->question_count; i++)
 		free(gate->questions[i].path);
 	free(gate->questions);
@@ -581,7 +583,7 @@ int file_gate_ask(struct file_gate *gate, const struct watch_file *event)
 	return r;
 }
 
-/* It may come while another call is judged: what follows from it is file_gate_retry()'s. */
+/* It may come while another call is judged: what follows from it is file_gate_check()'s. */
 static int on_answer(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
 	struct file_gate *gate = context;
@@ -595,8 +597,9 @@ static int on_answer(void *context, uint64_t token, const struct queue_outcome *
 }
 
 /* Each is judged anew: the caller's memory may show another path by now, which the answer is not about. */
-int file_gate_retry(struct file_gate *gate)
+static int file_gate_check(void *context, uint64_t now_ns)
 {
+	struct file_gate *gate = context;
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && gate->run->watch && i < gate->question_count; i++) {
@@ -669,3 +672,10 @@ int file_gate_record(struct file_gate *gate, const struct watch_file *event)
 	forget_questions(gate, event->id);
 	return r;
 }
+
+const struct module file_gate_module = {
+	.name = "gate-file",
+	.checks_when_ended = true,
+	.check = file_gate_check,
+	.done = file_gate_done,
+};

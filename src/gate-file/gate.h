@@ -15,6 +15,7 @@
 #include "jail/spec.h"
 #include "policy/decide.h"
 #include "policy/policy.h"
+#include "supervise/module.h"
 #include "watch/watch.h"
 
 struct disk_full;
@@ -62,11 +63,11 @@ void file_gate_gone(struct file_gate *gate, uint64_t id);
 /* Nothing runs inside any more: what is still asked about is refused, and written down. Before queue_end(). */
 void file_gate_end(struct file_gate *gate);
 
-/* Goes on with the calls whose questions were answered. Negative as watch_serve(). */
-int file_gate_retry(struct file_gate *gate) MUST_USE;
-
 /* Tells what was counted; is_last: all of it, else what has waited for a second. Negative: the log failed. */
 int file_gate_flush(struct file_gate *gate, bool is_last) MUST_USE;
 
-/* Forgets counts and questions; what was counted must have been flushed. */
-void file_gate_done(struct file_gate *gate);
+/*
+ * Its state is a struct file_gate: callers who were answered make their call again. What was counted must have been
+ * flushed when it is done.
+ */
+extern const struct module file_gate_module;

@@ -27,7 +27,7 @@
  * it does not take our word it is ended, and with it the network, which the sandbox can do without.
  */
 
-enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16 };
+enum { FINISH_MS = GATE_LINGER_MS + 300, HEAR_BATCH = 16, CHANGE_LOOK_MS = 500 };
 
 _Static_assert((int)GATE_FD == (int)PEER_FD && (int)GATE_CANARIES_FD < (int)PEER_ABOVE,
 	       "the gate finds what it is given where the wire says");
@@ -361,8 +361,9 @@ static int check_change(struct net_gate *gate)
 	return 0;
 }
 
-int gate_check(struct net_gate *gate)
+static int gate_check(void *context, uint64_t now_ns)
 {
+	struct net_gate *gate = context;
 	int r = gate->change.is_pending ? check_change(gate) : 0;
 
 	if (r == 0 && gate_is_there(gate))
@@ -474,8 +475,10 @@ int gate_finish(struct net_gate *gate)
 	return r;
 }
 
-void gate_done(struct net_gate *gate)
+static void gate_done(void *context)
 {
+	struct net_gate *gate = context;
+
 	close_link(gate);
 	certificates_done(&gate->certificates);
 	gate_names_done(&gate->names);
@@ -485,6 +488,16 @@ void gate_done(struct net_gate *gate)
 	close_fd(&gate->start.secrets_fd);
 	close_fd(&gate->start.canaries_fd);
 	close_fd(&gate->start.program_fd);
+	publish_close(gate);
+	policy_change_done(&gate->change);
+}
+
+/* A change that the gate does not answer is given up. */
+static int gate_timeout_ms(const void *context, uint64_t now_ns)
+{
+	const struct net_gate *gate = context;
+
+	return gate->change.is_pending ? CHANGE_LOOK_MS : -1;
 }
 
 void gate_to_json(const struct net_gate *gate, struct json *json)
@@ -501,3 +514,11 @@ void gate_to_json(const struct net_gate *gate, struct json *json)
 	publish_to_json(&gate->publish, json);
 	json_object_end(json);
 }
+
+const struct module net_gate_module = {
+	.name = "gate-net",
+	.checks_when_ended = true,
+	.check = gate_check,
+	.timeout_ms = gate_timeout_ms,
+	.done = gate_done,
+};

@@ -22,6 +22,7 @@
 #include "supervise/cooldown.h"
 #include "supervise/hub.h"
 #include "supervise/loop.h"
+#include "supervise/module.h"
 #include "wire/gate.h"
 
 struct net_gate;
@@ -116,15 +117,11 @@ bool gate_is_behind(const struct net_gate *gate);
 /* Such a connect was made: see watch_handlers.on_gated. */
 int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, const struct sockaddr *target);
 
-/*
- * What is due at each turn of the loop: ends a gate that was lost, gives it another policy (policy-change.h), and tells
- * it whether anybody is asked. Negative: the log failed.
- */
-int gate_check(struct net_gate *gate) MUST_USE;
-
 /* Nothing lives inside any more: hears what is left to tell, and ends the gate. Negative: the log failed. */
 int gate_finish(struct net_gate *gate) MUST_USE;
-void gate_done(struct net_gate *gate);
-
 /* The report's "network" object. */
 void gate_to_json(const struct net_gate *gate, struct json *json);
+
+/* Its state is a struct net_gate: ends a gate that was lost, gives it another policy, tells it whether
+ * anybody is asked. */
+extern const struct module net_gate_module;

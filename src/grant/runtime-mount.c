@@ -62,8 +62,9 @@ static int open_table(struct runtime_mounts *mounts)
 	return mounts->table ? 0 : -ENOMEM;
 }
 
-void runtime_mounts_done(struct runtime_mounts *mounts)
+static void runtime_mounts_done(void *context)
 {
+	struct runtime_mounts *mounts = context;
 	struct runtime_mount_table *table = mounts->table;
 
 	if (!table)
@@ -516,12 +517,19 @@ int runtime_mount_revoke(struct runtime_mounts *mounts, uint32_t grant, struct e
 	return r;
 }
 
-int runtime_mount_check(struct runtime_mounts *mounts, uint64_t now_ns, struct err *err)
+static int runtime_mount_check(void *context, uint64_t now_ns)
 {
+	struct runtime_mounts *mounts = context;
 	int r = 0;
 
 	for (size_t i = mounts->table ? mounts->table->bound_count : 0; r == 0 && i-- > 0;)
 		if (mounts->table->bound[i].until_ns <= now_ns)
-			r = take_out(mounts, i, err);
+			r = take_out(mounts, i, mounts->run->err);
 	return r;
 }
+
+const struct module runtime_mounts_module = {
+	.name = "runtime-mounts",
+	.check = runtime_mount_check,
+	.done = runtime_mounts_done,
+};

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "policy/decide.h"
+#include "supervise/module.h"
 
 struct jail_enforcement;
 struct run;
@@ -91,14 +92,11 @@ void runtime_mount_tie(struct runtime_mounts *mounts, const char *host_path, uin
 /* Takes out what came in by this grant. Negative with *err: something cannot be taken out. */
 int runtime_mount_revoke(struct runtime_mounts *mounts, uint32_t grant, struct err *err) MUST_USE;
 
-/* The same for what is due (now_ns: CLOCK_MONOTONIC). */
-int runtime_mount_check(struct runtime_mounts *mounts, uint64_t now_ns, struct err *err) MUST_USE;
-
 /* Whether path lies in what was brought in, for writing: a policy that knows nothing of it denies it still. */
 bool runtime_mount_covers(const struct runtime_mounts *mounts, const char *path, bool is_writable);
 
 /* How long it stays, in ms; 0: it was not brought in; UINT64_MAX: nothing ends it but a person. */
 uint64_t runtime_mount_left_ms(const struct runtime_mounts *mounts, const char *path, uint64_t now_ns);
 
-/* Forgets all; what came in stays in the view. */
-void runtime_mounts_done(struct runtime_mounts *mounts);
+/* Its state is a struct runtime_mounts: takes out what is due. What is in the view when it is done stays there. */
+extern const struct module runtime_mounts_module;

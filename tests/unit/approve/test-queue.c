@@ -69,7 +69,7 @@ static struct fixture *begin(bool has_follower)
 
 static void end(struct fixture *fixture)
 {
-	queue_done(&fixture->queue);
+	queue_module.done(&fixture->queue);
 	assert_true(audit_writer_done(&fixture->audit) == 0 || fixture->audit.error);
 	free(fixture);
 }
@@ -266,19 +266,19 @@ static void silence_refuses(void **state)
 	assert_int_equal(ask(fixture, hasty, 1, &outcome), 1);
 	assert_int_equal(ask(fixture, connect_to("a.example"), 2, &outcome), 1);
 	/* The second, and not the minute of the policy; counted from when it was asked, however long that took. */
-	assert_in_range(queue_timeout_ms(&fixture->queue, now_ns), 1, 10000);
-	assert_int_equal(queue_check(&fixture->queue, now_ns + minute_ns / 10), 0);
+	assert_in_range(queue_module.timeout_ms(&fixture->queue, now_ns), 1, 10000);
+	assert_int_equal(queue_module.check(&fixture->queue, now_ns + minute_ns / 10), 0);
 	assert_int_equal(fixture->told_count, 1);
 	assert_int_equal(fixture->tokens[0], 1);
 	assert_int_equal(fixture->told[0].verdict, QUEUE_UNANSWERED);
-	assert_int_equal(queue_check(&fixture->queue, now_ns + 2 * minute_ns), 0);
+	assert_int_equal(queue_module.check(&fixture->queue, now_ns + 2 * minute_ns), 0);
 	assert_int_equal(fixture->told_count, 2);
 	assert_int_equal(question_at(fixture, 1)->state, ASKING_LISTED);
 	assert_int_equal(count_in_log(fixture, "\"by\":\"timeout\""), 1);
 	/* Listed for a while, then forgotten. */
-	assert_int_equal(queue_check(&fixture->queue, now_ns + 20 * minute_ns), 0);
+	assert_int_equal(queue_module.check(&fixture->queue, now_ns + 20 * minute_ns), 0);
 	assert_int_equal(fixture->queue.state->question_count, 0);
-	assert_int_equal(queue_timeout_ms(&fixture->queue, now_ns), -1);
+	assert_int_equal(queue_module.timeout_ms(&fixture->queue, now_ns), -1);
 	end(fixture);
 }
 
@@ -292,11 +292,11 @@ static void an_answer_that_comes_too_late_is_for_the_next_time(void **state)
 
 	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
 	reply = reply_to(fixture, 1, true, ASKING_ONCE, 0);
-	assert_int_equal(queue_check(&fixture->queue, now_ns + 2 * minute_ns), 0);
+	assert_int_equal(queue_module.check(&fixture->queue, now_ns + 2 * minute_ns), 0);
 	assert_int_equal(answer(fixture, reply, &grant), 0);
 	assert_int_equal(grant, 1);
 	/* And even that does not hold for ever. */
-	assert_int_equal(queue_check(&fixture->queue, now_ns + 20 * minute_ns), 0);
+	assert_int_equal(queue_module.check(&fixture->queue, now_ns + 20 * minute_ns), 0);
 	assert_int_equal(fixture->queue.state->grant_count, 0);
 	assert_int_equal(ask(fixture, connect_to("a.example"), 2, &outcome), 1);
 	end(fixture);
@@ -400,7 +400,7 @@ static void late_ones_are_a_question_of_their_own_when_listed_or_left_alone(void
 	assert_int_equal(ask(fixture, connect_to("a.example"), 7, &outcome), 1);
 	waiter.token = 6;
 	queue_forget(&fixture->queue, &waiter);
-	assert_int_equal(queue_check(&fixture->queue, clock_monotonic_ns()), 0);
+	assert_int_equal(queue_module.check(&fixture->queue, clock_monotonic_ns()), 0);
 	assert_int_equal(question_at(fixture, 3)->state, ASKING_LISTED);
 	assert_int_equal(question_at(fixture, 4)->waiting_count, 1);
 	assert_int_equal(fixture->told_count, 4);
@@ -483,8 +483,8 @@ static void who_died_is_found_and_not_told(void **state)
 	request = connect_to("b.example");
 	waiter.token = 8;
 	assert_int_equal(queue_begin(&fixture->queue, &request, &waiter, &outcome), 1);
-	assert_true(queue_timeout_ms(&fixture->queue, now_ns) <= QUEUE_LOOK_MS + 100);
-	assert_int_equal(queue_check(&fixture->queue, now_ns + minute_ns / 100), 0);
+	assert_true(queue_module.timeout_ms(&fixture->queue, now_ns) <= QUEUE_LOOK_MS + 100);
+	assert_int_equal(queue_module.check(&fixture->queue, now_ns + minute_ns / 100), 0);
 	assert_int_equal(question_at(fixture, 1)->waiting_count, 3);
 	assert_int_equal(question_at(fixture, 2)->state, ASKING_LISTED);
 	assert_int_equal(answer(fixture, reply_to(fixture, 1, true, ASKING_SESSION, 0), &grant), 0);
@@ -578,9 +578,9 @@ static void questions_and_those_who_wait_are_bounded(void **state)
 	now_ns = clock_monotonic_ns();
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(ask(fixture, connect_to("h9.example"), 1, &outcome), 0);
-		assert_int_equal(queue_check(&fixture->queue, now_ns), 0);
+		assert_int_equal(queue_module.check(&fixture->queue, now_ns), 0);
 	}
-	assert_int_equal(queue_check(&fixture->queue, now_ns + 5 * minute_ns), 0);
+	assert_int_equal(queue_module.check(&fixture->queue, now_ns + 5 * minute_ns), 0);
 	assert_int_equal(fixture->told_count, QUEUE_WAITERS_MAX);
 	/* Those that nobody waits for make room. */
 	refill(fixture);
