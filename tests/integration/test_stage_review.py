@@ -57,6 +57,20 @@ def test_an_acl_that_comes_with_a_new_content_is_shown(sandbox):
     assert {"content", "xattrs"} <= set(staged.diff()["file"]["differs"])
 
 
+@pytest.mark.only("root")
+def test_a_file_that_becomes_the_tree_owners_says_so(sandbox):
+    """As root a file that was written into, or moved, stays its owner's; one that was made anew is the tree's."""
+    for name in ("written", "replaced", "moved"):
+        os.chown(sandbox.write(sandbox.project / name, "old\n", 0o666), 4242, 4242)
+    staged = Staged(sandbox)
+    assert staged.run("echo more >>written; echo new >r; mv r replaced; mv moved moved2").code == 0
+    assert {name: "owner" in change["differs"] for name, change in staged.diff().items()} == {
+        "written": False, "replaced": True, "moved": False, "moved2": False}
+    assert "owner 4242 → 0\ndiff --git a/replaced" in staged.verb("diff", "-p", staged.session).out
+    staged.apply()
+    assert [os.stat(sandbox.project / name).st_uid for name in ("written", "replaced", "moved2")] == [4242, 0, 4242]
+
+
 @pytest.mark.only("user")
 def test_a_file_that_becomes_ones_own_says_so(sandbox):
     """What an ordinary user applies is his, whose file it was before."""

@@ -94,7 +94,7 @@ struct stage_change_options {
 	size_t tree;                     /* index, handed through to each change */
 	uint64_t start_ns;               /* stage_record_start_ns() */
 	bool exact_content;              /* compare bytes whenever sizes agree, so that STAGE_DIFFERS_CONTENT is sure */
-	/* Whose every applied file will be; (uid_t)-1: its owner's of before (root), or nobody looks at that. */
+	/* Whose a file will be that the sandbox made anew, once it is applied; (uid_t)-1: nobody looks at that. */
 	uid_t owner;
 	/* NULL or: only these paths (relative to the tree, normalised; "" is all) and what is below them. */
 	const char *const *paths;

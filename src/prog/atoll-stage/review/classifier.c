@@ -95,7 +95,7 @@ int classifier_begin(struct classifier *classifier, size_t tree, struct stage_ch
 	*ret_options = (struct stage_change_options){
 		.tree = tree,
 		.start_ns = classifier->opened->start_ns,
-		.owner = geteuid() != 0 ? geteuid() : (uid_t)-1,
+		.owner = geteuid() != 0 ? geteuid() : classifier->opened->record.trees[tree].owner_uid,
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
 		.is_own = is_own,
