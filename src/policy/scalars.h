@@ -4,7 +4,8 @@
 /*
  * Every single value of a policy, once: its key, its unit, where it is in struct policy and in a snapshot, which values
  * are tighter, and what is said of it. What reads, finishes, checks, prints, compares and stores policies walks these
- * rows. Rules, and values that only mean something together (cool-downs, verify), are none of them. Pure.
+ * rows. Rules, and values that only mean something together (cool-downs, verify), are none of them. A new one is a
+ * field of struct policy, one of struct snapshot_scalars (with a new version), a name below and a row. Pure.
  */
 
 #include "policy/policy.h"

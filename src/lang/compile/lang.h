@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Policy text becomes a policy: the files of a chain are read, bound, merged, tightened by the project's own
- * file, sorted and reduced to a plan. Used by atoll-policy alone, which confines itself first; files
- * are reached only through the reader that it gives, so everything here is pure.
+ * Policy text becomes a policy. Each file of a chain is parsed (yaml/), bound by tables of keys to a draft (bind/), and
+ * the drafts are merged, tightened by the project's own file, sorted and reduced to a plan (resolve/); this folder
+ * does that in order, and once more for a narrowing. print/ makes text of it again. Used by atoll-policy alone, which
+ * confines itself first; files are reached only through the reader that it gives, so everything here is pure.
  */
 
 #include "base/buf.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * One compilation and its steps: the files of the chain (chain.c), the project's file (tighten.c), the
- * result (finish.c, plan.c). Private to lang/; programs use lang.h.
+ * One compilation and its steps: the files of the chain (chain.c), the project's file (tighten.c), the result
+ * (finish.c, plan.c, agent-trust.c, secrets.c, warnings.c). Private to lang/; programs use compile/lang.h.
  */
 
 #include "lang/bind/draft.h"
