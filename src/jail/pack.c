@@ -16,7 +16,7 @@ struct arena {
 	bool is_full;
 };
 
-static void *take(struct arena *arena, size_t size)
+static void *arena_reserve(struct arena *arena, size_t size)
 {
 	size_t room = (size_t)(arena->end - arena->next), padded = (size + alignof(max_align_t) - 1) &
 								   ~(alignof(max_align_t) - 1);
@@ -32,7 +32,7 @@ static void *take(struct arena *arena, size_t size)
 
 static const void *pack_bytes(struct arena *arena, const void *bytes, size_t size)
 {
-	void *copy = bytes ? take(arena, size) : NULL;
+	void *copy = bytes ? arena_reserve(arena, size) : NULL;
 
 	return copy ? memcpy(copy, bytes, size) : NULL;
 }
@@ -44,8 +44,8 @@ static const char *pack_text(struct arena *arena, const char *text)
 
 static const struct jail_layers *pack_layers(struct arena *arena, const struct jail_layers *layers)
 {
-	struct jail_layers *copy = layers ? take(arena, sizeof *copy) : NULL;
-	const char **between = copy ? take(arena, layers->count * sizeof *between) : NULL;
+	struct jail_layers *copy = layers ? arena_reserve(arena, sizeof *copy) : NULL;
+	const char **between = copy ? arena_reserve(arena, layers->count * sizeof *between) : NULL;
 
 	if (!between)
 		return NULL;
@@ -75,7 +75,7 @@ int mounts_pack(const struct jail_mount *mounts, size_t count, void *memory, siz
 		const struct jail_mount **ret_mounts)
 {
 	struct arena arena = { .next = memory, .end = (unsigned char *)memory + size_bytes };
-	struct jail_mount *copies = take(&arena, count * sizeof *copies);
+	struct jail_mount *copies = arena_reserve(&arena, count * sizeof *copies);
 
 	for (size_t i = 0; copies && i < count; i++) {
 		copies[i] = mounts[i];

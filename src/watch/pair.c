@@ -33,7 +33,7 @@ static int make_pair(int type, uid_t uid, gid_t gid, int ends[2])
 }
 
 /* Both ends into the caller's table, and their numbers into its memory. */
-static int give(const struct reply *reply, const struct seccomp_notif *request, int memory_fd, const int ends[2])
+static int put_pair(const struct reply *reply, const struct seccomp_notif *request, int memory_fd, const int ends[2])
 {
 	bool is_cloexec = (int)request->data.args[1] & SOCK_CLOEXEC;
 	int numbers[2];
@@ -74,7 +74,7 @@ int pair_serve(struct pairs *pairs, const struct reply *reply, const struct secc
 	if (r < 0)
 		return reply_error(reply, request->id, -r);
 	pairs->made++;
-	r = give(reply, request, memory, ends);
+	r = put_pair(reply, request, memory, ends);
 	close(ends[0]);
 	close(ends[1]);
 	return r < 0 ? reply_error(reply, request->id, -r) : reply_value(reply, request->id, 0);

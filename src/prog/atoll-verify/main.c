@@ -110,7 +110,7 @@ static int read_input(int fd, struct buf *text, struct err *err)
 	return 0;
 }
 
-static int show(struct job *job, const char *name, const struct verify_result *result)
+static int put_result(struct job *job, const char *name, const struct verify_result *result)
 {
 	struct shown shown = { name, result, job->given.colour };
 	bool fails = false;
@@ -137,7 +137,7 @@ static int judge(struct job *job, const char *name, const struct verify_input *i
 		return err_set(err, ERR_INTERNAL, ENOMEM, "verify", "out of memory");
 	r = verify_judge(job->verify, input, result, err);
 	if (r == 0)
-		r = show(job, name, result);
+		r = put_result(job, name, result);
 	verify_result_done(result);
 	free(result);
 	return r;
@@ -291,7 +291,7 @@ static int usage(void)
 	return r < 0 ? EXIT_INTERNAL : 0;
 }
 
-static int say(struct job *job, const struct err *err)
+static int print_error(struct job *job, const struct err *err)
 {
 	cleanup_buf struct buf out;
 	int r;
@@ -323,5 +323,5 @@ int main(int argc, char **argv)
 		r = job.given.served ? serve(&err) : run(&job, argv + rest, argc - rest, &err);
 	if (r >= 0 && (buf_error(&job.out) < 0 || fd_write_full(STDOUT_FILENO, job.out.bytes, job.out.size) < 0))
 		r = err_set(&err, ERR_STATE, EIO, "verify", "the result cannot be written");
-	return r < 0 ? say(&job, &err) : r;
+	return r < 0 ? print_error(&job, &err) : r;
 }

@@ -217,7 +217,7 @@ static struct verify_told *find_spare(struct verify_answer *answer, const struct
 	return spare;
 }
 
-static void tell_one(struct server *server, const struct verify_told *fresh)
+static void add_finding(struct server *server, const struct verify_told *fresh)
 {
 	struct verify_answer *answer = &server->answer;
 	uint32_t at;
@@ -243,12 +243,12 @@ static const enum verify_held held_of[CLASS_COUNT] = {
 	[CLASS_PRIVILEGE] = VERIFY_HELD_RIGHTS, [CLASS_EXHAUST] = VERIFY_HELD_LIMITS,
 };
 
-static void tell(struct server *server, const struct verify_result *result, bool is_script)
+static void add_findings(struct server *server, const struct verify_result *result, bool is_script)
 {
 	for (size_t i = 0; i < result->count; i++) {
 		const struct finding *finding = &result->findings[i];
 
-		tell_one(server, &(struct verify_told){
+		add_finding(server, &(struct verify_told){
 			.severity = finding->severity, .confidence = finding->confidence,
 			.is_unknown = finding->class == CLASS_UNKNOWN && finding->severity > SEVERITY_LOW,
 			.held = held_of[finding->class], .line = is_script ? finding->line : 0, .id = finding->id,
@@ -259,9 +259,9 @@ static void tell(struct server *server, const struct verify_result *result, bool
 	server->answer.time_us += result->time_us;
 }
 
-static void tell_unknown(struct server *server, const char *id, const char *reason)
+static void add_unknown(struct server *server, const char *id, const char *reason)
 {
-	tell_one(server, &(struct verify_told){
+	add_finding(server, &(struct verify_told){
 		.severity = SEVERITY_MEDIUM, .confidence = CONFIDENCE_CERTAIN, .is_unknown = true, .id = id,
 		.reason = reason, .instead = "",
 	});
@@ -280,7 +280,7 @@ static int judge_command(struct server *server, const struct verify_question *qu
 		return r;
 	script = question->file == VERIFY_NO_FILE ? verify_script_of(&server->command, &language) : NULL;
 	if (!script || !*script || strlen(script) >= 4096) {
-		tell(server, &server->command, false);
+		add_findings(server, &server->command, false);
 		return 0;
 	}
 	frame_begin(&server->out, VERIFY_WANTS);
@@ -299,7 +299,7 @@ static int judge_file(struct server *server, const struct verify_question *quest
 
 	buf_reset(&server->text);
 	if (read_fd(fd, &server->text, VERIFY_TEXT_MAX) < 0) {
-		tell_unknown(server, "unknown.file", "the script cannot be read");
+		add_unknown(server, "unknown.file", "the script cannot be read");
 		return 0;
 	}
 	/* What the interpreter is says more than the text: `python3 x` reads x as Python whatever it looks like. */
@@ -310,7 +310,7 @@ static int judge_file(struct server *server, const struct verify_question *quest
 	input.size = server->text.size;
 	r = verify_judge(server->verify, &input, &server->file, &err);
 	if (r == 0)
-		tell(server, &server->file, true);
+		add_findings(server, &server->file, true);
 	return r;
 }
 
@@ -324,15 +324,15 @@ static int handle_judge(void *context, struct frame *frame, int *fds, size_t fd_
 		return r;
 	server->answer = (struct verify_answer){ .id = question.id };
 	if (!server->verify)
-		tell_unknown(server, "unknown.rules", "the rules have errors, so nothing can be judged");
+		add_unknown(server, "unknown.rules", "the rules have errors, so nothing can be judged");
 	else
 		r = judge_command(server, &question);
 	if (r == 0 && server->verify && fd_count)
 		r = judge_file(server, &question, fds[0]);
 	if (r == 0 && server->verify && question.file == VERIFY_SCRIPT && !fd_count && *question.path)
-		tell_unknown(server, "unknown.file", "the script is no file that can be looked at");
+		add_unknown(server, "unknown.file", "the script is no file that can be looked at");
 	if (r == 0 && question.is_cut)
-		tell_unknown(server, "unknown.arguments", "it has more arguments than can be judged");
+		add_unknown(server, "unknown.arguments", "it has more arguments than can be judged");
 	if (r == 0)
 		r = verify_answer_put(&server->out, &server->answer);
 	free(question.argv);

@@ -235,7 +235,7 @@ static const struct script_language language = {
 };
 
 /* [][(![]+[])[+[]]+…: a program of six signs alone. */
-static void tell_signs(struct walk *walk)
+static void note_signs(struct walk *walk)
 {
 	size_t start = 0, end;
 	uint32_t index;
@@ -259,6 +259,6 @@ void walk_javascript(struct walk *walk, TSNode root)
 
 	if (!map.is_made)
 		syntax_map_make(&map, tree_sitter_javascript(), javascript_kinds, javascript_kind_count);
-	tell_signs(walk);
+	note_signs(walk);
 	script_walk(walk, root, &language, &map);
 }

@@ -46,7 +46,7 @@ static void unlink_block(struct block *block)
 	memory_size -= block->size;
 }
 
-static void *take(struct block *block, size_t size)
+static void *mark_block(struct block *block, size_t size)
 {
 	/* Tree-sitter would go on with NULL. */
 	if (!block)
@@ -57,7 +57,7 @@ static void *take(struct block *block, size_t size)
 
 static void *memory_malloc(size_t size)
 {
-	return take(size > SIZE_MAX / 2 ? NULL : malloc(sizeof(struct block) + size), size);
+	return mark_block(size > SIZE_MAX / 2 ? NULL : malloc(sizeof(struct block) + size), size);
 }
 
 static void *memory_calloc(size_t count, size_t size)
@@ -66,7 +66,7 @@ static void *memory_calloc(size_t count, size_t size)
 
 	if (__builtin_mul_overflow(count, size, &all) || all > SIZE_MAX / 2)
 		abort();
-	return take(calloc(1, sizeof(struct block) + all), all);
+	return mark_block(calloc(1, sizeof(struct block) + all), all);
 }
 
 /* The block of an address, or NULL where it is none. What stands in front of any of its addresses can be
@@ -100,7 +100,7 @@ static void *memory_realloc(void *memory, size_t size)
 	if (!block || size > SIZE_MAX / 2)
 		abort();
 	unlink_block(block);
-	return take(realloc(block, sizeof *block + size), size);
+	return mark_block(realloc(block, sizeof *block + size), size);
 }
 
 void parser_memory_use(size_t max, const size_t **ret_is_over)

@@ -29,7 +29,7 @@ static void put_spread(struct script *script, struct call *call, const struct va
 		put_argument(script, call, value->kind == VALUE_MAP ? value->keys[i] : NULL, value->items[i]);
 }
 
-static void take_argument(struct script *script, struct call *call, uint32_t node)
+static void read_argument(struct script *script, struct call *call, uint32_t node)
 {
 	const struct syntax_node *at = &script->syntax.nodes[node];
 	uint32_t name, value;
@@ -46,7 +46,7 @@ static void take_argument(struct script *script, struct call *call, uint32_t nod
 	}
 }
 
-static void take_arguments(struct script *script, struct call *call)
+static void read_arguments(struct script *script, struct call *call)
 {
 	uint32_t arguments = syntax_child(&script->syntax, call->node, FIELD_ARGUMENTS);
 
@@ -54,15 +54,15 @@ static void take_arguments(struct script *script, struct call *call)
 		return;
 	if (script->syntax.nodes[arguments].kind != NODE_ARGUMENTS) {
 		/* f(x for x in y), tag`text` */
-		take_argument(script, call, arguments);
+		read_argument(script, call, arguments);
 		return;
 	}
 	for (uint32_t at = script->syntax.nodes[arguments].first; at; at = script->syntax.nodes[at].next)
-		take_argument(script, call, at);
+		read_argument(script, call, at);
 }
 
 /* What is called, and on what. */
-static void take_callee(struct script *script, struct call *call)
+static void read_callee(struct script *script, struct call *call)
 {
 	const struct syntax *syntax = &script->syntax;
 	uint32_t function = syntax_child(syntax, call->node, FIELD_FUNCTION), object, name, size;
@@ -264,7 +264,7 @@ const struct value *script_call(struct script *script, uint32_t node)
 {
 	struct call call = { .node = node, .is_new = script->syntax.nodes[node].kind == NODE_NEW };
 
-	take_callee(script, &call);
-	take_arguments(script, &call);
+	read_callee(script, &call);
+	read_arguments(script, &call);
 	return script_apply(script, &call);
 }

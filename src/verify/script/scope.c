@@ -132,7 +132,7 @@ static bool is_within(const struct script *script, uint32_t inner, uint32_t bran
 	return inner == branch;
 }
 
-static void give(struct script *script, struct variable *variable, const struct value *value)
+static void set_value(struct script *script, struct variable *variable, const struct value *value)
 {
 	uint32_t kept = 0;
 
@@ -167,7 +167,7 @@ static struct variable *resolve(struct script *script, const char *name, uint32_
 }
 
 /* _0x3f2a: what programs that hide other programs call their variables. */
-static void tell_hidden_name(struct script *script, const char *name)
+static void note_hidden_name(struct script *script, const char *name)
 {
 	uint32_t index;
 
@@ -182,12 +182,12 @@ void script_declare(struct script *script, const char *name, const struct value 
 {
 	struct variable *own = find(script, name, script->scope);
 
-	tell_hidden_name(script, name);
+	note_hidden_name(script, name);
 
 	if (own && own->is_shared)
 		script_assign(script, name, value);
 	else
-		give(script, make(script, name, script->scope), value);
+		set_value(script, make(script, name, script->scope), value);
 }
 
 void script_assign(struct script *script, const char *name, const struct value *value)
@@ -195,7 +195,7 @@ void script_assign(struct script *script, const char *name, const struct value *
 	struct variable *variable = resolve(script, name, script->scope);
 
 	/* What nobody declared is everybody's. */
-	give(script, variable ? variable : make(script, name, 1), value);
+	set_value(script, variable ? variable : make(script, name, 1), value);
 }
 
 void script_share(struct script *script, const char *name)
@@ -250,7 +250,7 @@ void script_declare_method(struct script *script, const char *name, const struct
 	struct variable *variable = make(script, name, SCOPE_METHODS);
 	const struct value *old = value_of(script, variable);
 
-	give(script, variable, old ? value_either(script->arena, old, function) : function);
+	set_value(script, variable, old ? value_either(script->arena, old, function) : function);
 }
 
 const struct value *script_method(struct script *script, const char *name)

@@ -88,7 +88,7 @@ static uint32_t next_colon(const struct script *script, uint32_t from, uint32_t 
 	return end;
 }
 
-static const struct value *take_slice(struct script *script, const struct value *value,
+static const struct value *slice_text(struct script *script, const struct value *value,
 				      const int64_t bounds[3], const bool given[3])
 {
 	int64_t size = value->size, step = given[2] ? bounds[2] : 1, start, end;
@@ -147,6 +147,6 @@ const struct value *text_slice(struct script *script, const struct value *value,
 	}
 	if (value->kind == VALUE_LIST && !value->other)
 		return slice_list(script, value, bounds, given);
-	return value->kind == VALUE_TEXT && !value->other ? take_slice(script, value, bounds, given)
+	return value->kind == VALUE_TEXT && !value->other ? slice_text(script, value, bounds, given)
 							  : value_taint(script->arena, value);
 }

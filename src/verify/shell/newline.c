@@ -44,7 +44,7 @@ static bool has_newline(TSNode node)
 }
 
 /* To the next node: below where that is wanted, beside, or beside what is above. */
-static bool go_on(TSTreeCursor *cursor, bool goes_below)
+static bool go_to_next(TSTreeCursor *cursor, bool goes_below)
 {
 	if (goes_below && ts_tree_cursor_goto_first_child(cursor))
 		return true;
@@ -72,7 +72,7 @@ bool shell_mend_newlines(struct walk *walk, TSNode root)
 			copy = arena_text_n(walk->operations->arena, walk->text, walk->size);
 		if (newline && copy)
 			copy[newline - walk->text] = ';';
-	} while (go_on(&cursor, has_lines));
+	} while (go_to_next(&cursor, has_lines));
 	ts_tree_cursor_delete(&cursor);
 	if (copy)
 		walk->text = copy;

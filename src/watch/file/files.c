@@ -107,7 +107,7 @@ bool files_changes_mode(int number)
 
 /* ---- what is asked for ---- */
 
-static int take_at_flags(struct file_job *job)
+static int read_at_flags(struct file_job *job)
 {
 	uint64_t flags = !job->call->at_flags ? 0 : job->request->data.args[job->call->at_flags];
 	bool is_link = job->call->run == file_run_link;
@@ -127,9 +127,9 @@ static bool may_be_empty(const struct file_job *job, size_t index)
 	       job->request->data.args[job->call->at_flags] & EMPTY_PATH;
 }
 
-static int take_paths(struct file_job *job)
+static int read_paths(struct file_job *job)
 {
-	int errnum = take_at_flags(job);
+	int errnum = read_at_flags(job);
 
 	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
 		if (job->naming[i] == FILE_NAMES_NOTHING || job->naming[i] == FILE_NAMES_FD)
@@ -150,7 +150,7 @@ static bool needs_base(const struct file_job *job, size_t index)
 }
 
 /* The open file of fchmod() and its like, or with AT_EMPTY_PATH the directory. */
-static int take_open_file(struct file_job *job, size_t index)
+static int find_open_file(struct file_job *job, size_t index)
 {
 	int fd = file_job_dir_fd(job, index);
 	int r;
@@ -188,16 +188,16 @@ static int open_base(struct file_job *job, size_t index)
 }
 
 /* Everything that the caller's pid names. */
-static int take(struct file_job *job)
+static int read_arguments(struct file_job *job)
 {
-	int errnum = take_paths(job);
+	int errnum = read_paths(job);
 
 	if (needs_own_ids(job->call))
 		identity_return();
 	if (!errnum && job->call->prepare)
 		errnum = job->call->prepare(job);
 	for (size_t i = 0; !errnum && i < FILE_PATHS_MAX; i++) {
-		errnum = job->naming[i] == FILE_NAMES_FD ? take_open_file(job, i) : open_base(job, i);
+		errnum = job->naming[i] == FILE_NAMES_FD ? find_open_file(job, i) : open_base(job, i);
 	}
 	if (!errnum && (job->call->makes || job->how[0] & FILE_PATH_NEW))
 		errnum = -file_caller_read_status(&job->caller);
@@ -313,7 +313,7 @@ static int ask(const struct files *files, const struct file_job *job)
 	return fill_event(job, &event) ? files->handlers->on_file_asks(files->handlers->context, &event) : EACCES;
 }
 
-static int tell(struct files *files, const struct file_job *job, int errnum)
+static int report_done(struct files *files, const struct file_job *job, int errnum)
 {
 	struct watch_file event;
 
@@ -414,7 +414,7 @@ static int perform(struct files *files, struct file_job *job)
 		if (errnum == WATCH_FILE_WAITS)
 			return wait_for(files, job, true);
 	}
-	r = tell(files, job, waits ? 0 : errnum);
+	r = report_done(files, job, waits ? 0 : errnum);
 	if (r < 0) {
 		close_fd(&job->result_fd);
 		(void)!answer(files, job, EPERM);
@@ -458,7 +458,7 @@ static int answer_missing(struct files *files, struct file_job *job)
 	}
 	if (verdict == WATCH_FILE_WAITS)
 		return wait_for(files, job, false);
-	r = verdict < 0 ? verdict : verdict == 0 ? tell(files, job, ENOENT) : 0;
+	r = verdict < 0 ? verdict : verdict == 0 ? report_done(files, job, ENOENT) : 0;
 	if (r < 0)
 		(void)!reply_error(files->reply, job->request->id, EPERM);
 	return r < 0 ? r : reply_error(files->reply, job->request->id, verdict ? verdict : ENOENT);
@@ -499,7 +499,7 @@ static int do_job(struct files *files, struct file_job *job)
 	if (!files->options->mediates_files && (errnum || file_move_goes_on(job)))
 		return reply_continue(files->reply, job->request->id);
 	if (!errnum)
-		errnum = take(job);
+		errnum = read_arguments(job);
 	if (errnum == FILE_JOB_REFUSED)
 		return 1;
 	r = reply_is_awaited(files->reply, job->request->id);

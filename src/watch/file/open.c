@@ -107,7 +107,7 @@ static bool is_terminal_alias(const struct stat *status)
 }
 
 /* fd was opened without blocking, which is not what the caller asked for. */
-static int give(struct file_job *job, int fd)
+static int put_result(struct file_job *job, int fd)
 {
 	if (!(job->flags & O_NONBLOCK) && fcntl(fd, F_SETFL, job->open_flags & STATUS_FLAGS) < 0) {
 		close(fd);
@@ -164,7 +164,7 @@ static int open_object(struct file_job *job)
 		return EISDIR;
 	job->open_flags = job->flags & REOPEN_FLAGS;
 	if (place->is_open)
-		return give(job, take_fd(&place->fd));
+		return put_result(job, take_fd(&place->fd));
 	if (S_ISFIFO(status->st_mode) && would_block(job, status, 0))
 		return FILE_JOB_BLOCKS;
 	if (is_terminal_alias(status))
@@ -176,7 +176,7 @@ static int open_object(struct file_job *job)
 	if (fd < 0)
 		return would_block(job, status, fd) ? FILE_JOB_BLOCKS : -fd;
 	remember_quiet(job, fd);
-	return give(job, fd);
+	return put_result(job, fd);
 }
 
 /* Exclusively: what stands there by now was not judged. */
