@@ -83,7 +83,8 @@ int link_on_hello(void *context, struct frame *frame, int *fds, size_t fd_count)
 
 bool link_must_wait(const struct client *client, uint16_t type, bool is_spawning)
 {
-	return client->link && type == LINK_RUN && is_spawning;
+	/* While all stands still it is refused instead: behind it may be what ends that. */
+	return client->link && type == LINK_RUN && is_spawning && !freeze_is_on(client->box->run.freeze);
 }
 
 void link_free(struct client *client)

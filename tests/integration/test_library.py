@@ -535,3 +535,135 @@ def test_what_is_installed_is_found_by_pkg_config(tmp_path):
     assert shown.returncode == 125 and shown.stderr.startswith("usage: denials"), shown
     subprocess.run([install[0], "--remove", *install[1:]], check=True, env=env, capture_output=True)
     assert not list(tmp_path.glob("usr/lib/libatoll*")) and not (tmp_path / "usr" / "include" / "atoll.h").exists()
+
+
+def test_a_question_is_heard_answered_and_taken_back(host):
+    host.sandbox.policy(DEGRADED + "exec: {ask: [{argv: [env, '**']}]}\n", "asks.yaml")
+    host.program("""
+        policy = context.policy(policy=MEDIUM["policy"].replace("degraded", "asks"), project=project)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        box.exec(["sh", "-c", "env one; echo $?; env two; echo $?"], env=["PATH=/usr/bin:/bin"], streams="capture")
+        box.until(ASKED)
+        cursor = box.cursor("questions")
+        question = cursor.next()
+        assert question.get("kind") == b"exec" and question.get("state") == b"waits", question
+        assert question.get("argv") == [b"env", b"one"] and len(question.get("hash")) == 32, question
+        try:
+            box.request("answer", question, Record(ANSWER, scope="once"))
+        except Error as error:
+            assert error.code == E_INVALID
+        box.request("answer", question, Record(ANSWER, allow=0, scope="once"))
+        box.until(ANSWERED)
+        box.until(ASKED)
+        cursor = box.cursor("questions")
+        second = cursor.next()
+        while second.get("state") != b"waits":
+            second = cursor.next()
+        assert second.get("argv") == [b"env", b"two"]
+        grant = box.request("answer", second, Record(ANSWER, allow=1, scope="session")).get("grant")
+        assert grant > 0
+        box.until(EXIT)
+        output = [event.get("bytes") for event in box.seen if event.get("event") == OUTPUT and event.get("stream") == 1]
+        assert b"".join(output).split() == [b"126", b"127"], output
+        grants = box.cursor("grants").rows()
+        assert [(row["number"], row["scope"]) for row in grants if row["number"] == grant] == [(grant, b"session")]
+        box.request("revoke", U(grant))
+        assert not [row for row in box.cursor("grants").rows() if row["number"] == grant]
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_it_is_frozen_and_thawed(host):
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        result = box.exec(["sh", "-c", "while :; do echo x; sleep 0.02; done"], env=["PATH=/usr/bin:/bin"], streams="pipe")
+        stdout = result.take_fd("stdout")
+        assert os.read(stdout, 1)
+        box.request("freeze")
+        assert box.until(FROZEN).get("frozen") == 1
+        time.sleep(0.2)
+        os.set_blocking(stdout, False)
+        try:
+            while os.read(stdout, 1 << 16):
+                pass
+        except BlockingIOError:
+            pass
+        time.sleep(0.3)
+        try:
+            assert not os.read(stdout, 1), "it goes on"
+        except BlockingIOError:
+            pass
+        try:
+            box.exec(["true"], env=["PATH=/usr/bin:/bin"])
+        except Error as error:
+            assert error.code == E_BUSY, error
+        assert box.request("thaw").get("frozen") == 1
+        assert box.until(FROZEN).get("frozen") == 0
+        assert select.select([stdout], [], [], 10)[0]
+        assert box.request("thaw").get("frozen") == 0
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_what_comes_behind_a_refused_command_is_heard(host):
+    """A command that waits for the start of another one kept the thaw behind it from being read."""
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        for _ in range(20):
+            command = box.exec(["sleep", "60"], env=["PATH=/usr/bin:/bin"]).get("command")
+            box.request("freeze")
+            try:
+                box.exec(["true"], env=["PATH=/usr/bin:/bin"])
+            except Error as error:
+                assert error.code == E_BUSY, error
+            box.request("thaw")
+            box.until(STARTED)
+            box.request("signal", U(command), I(9))
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_another_policy_for_the_network(host):
+    text = DEGRADED + "network: {allow: [{host: %s.example}]}\n"
+    host.sandbox.policy(text % "a", "a.yaml")
+    host.sandbox.policy(text % "b", "b.yaml")
+    host.sandbox.policy((text % "a") + "resources: {processes: 77}\n", "c.yaml")
+    host.program("""
+        where = MEDIUM["policy"].replace("degraded", "{}")
+        first = context.policy(policy=where.format("a"), project=project)
+        box = context.create(first, project=project)
+        box.until(READY)
+        second = context.policy(policy=where.format("b"), project=project)
+        assert first.hash() != second.hash()
+        assert box.request("change", second.handle).get("connections") == 0
+        assert box.until(POLICY_EVENT)
+        try:
+            box.request("change", context.policy(policy=where.format("c"), project=project).handle)
+            assert False
+        except Error as error:
+            assert error.code == E_POLICY, error
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_the_end_of_a_handle_hangs_up_its_commands_but_those_it_keeps(host):
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        loop = "while :; do date +%N > {}; sleep 0.05; done"
+        box.exec(["sh", "-c", loop.format("gone")], env=["PATH=/usr/bin:/bin"])
+        box.exec(["sh", "-c", loop.format("kept")], env=["PATH=/usr/bin:/bin"], keep=1)
+        other = context.find(box.id)
+        other.until(READY)
+        box.free()
+        ended = other.until(EXIT)
+        assert ended.get("command") == 1 and ended.get("signal") == signal.SIGHUP, ended
+        assert other.request("sample").get("commands") == 1
+        other.request("stop", ctypes.c_uint32(0))
+    """)
