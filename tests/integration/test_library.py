@@ -579,7 +579,8 @@ def test_it_is_frozen_and_thawed(host):
         policy = context.policy(**MEDIUM)
         box = context.create(policy, project=project)
         box.until(READY)
-        result = box.exec(["sh", "-c", "while :; do echo x; sleep 0.02; done"], env=["PATH=/usr/bin:/bin"], streams="pipe")
+        result = box.exec(["sh", "-c", "while :; do echo x; sleep 0.02; done"], env=["PATH=/usr/bin:/bin"],
+                          streams="pipe")
         stdout = result.take_fd("stdout")
         assert os.read(stdout, 1)
         box.request("freeze")
