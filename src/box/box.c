@@ -30,30 +30,6 @@
  *   tear-down  cgroups, socket, record, report: each step also when one before failed
  */
 
-void box_read_usage(struct box *box)
-{
-	struct limit_usage usage;
-
-	int r = box->run.limits ? limit_group_usage(box->run.limits, box->run.is_dead ? 0 : box->run.init.pid, &usage)
-			    : -ENODATA;
-
-	if (r == -EIO && box->run.ended == ENDED_NOT) {
-		/* A limit was taken away from outside and cannot be put back: a wall is missing from now on.
-		 */
-		loop_remove(box->run.loop, &box->limit_source);
-		err_set(box->run.err, ERR_WALL, EIO, "cgroup",
-			"a limit of the sandbox was removed from outside, so it was stopped");
-		run_end(&box->run, ENDED_POLICY);
-	}
-	if (r < 0)
-		return;
-	if (usage.memory_peak_bytes < box->run.usage.memory_peak_bytes)
-		usage.memory_peak_bytes = box->run.usage.memory_peak_bytes;
-	if (usage.processes_peak < box->run.usage.processes_peak)
-		usage.processes_peak = box->run.usage.processes_peak;
-	box->run.usage = usage;
-}
-
 /* See run_end(). */
 static void kill_all(void *context)
 {
@@ -198,13 +174,6 @@ static int run(struct box *box)
 	if (r == 0)
 		r = serve(box);
 	return r;
-}
-
-bool box_will_apply(const struct box *box)
-{
-	return box->run.request->flags & REQUEST_APPLY && box->staging.has_changes && box->run.ended == ENDED_EXIT &&
-	       box->exit_code == 0 && !box->failure_status && !box->lost_errno &&
-	       !alerts_hold_apply(&box->alerts);
 }
 
 static int exit_status(const struct box *box)
@@ -407,14 +376,6 @@ static int conclude(struct box *box, int r, int *ret_status)
 	if (report_write(box, *ret_status, r < 0 ? NULL : box->run.err) < 0 && r == 0)
 		r = -EIO;
 	return r;
-}
-
-int box_announce(struct box *box)
-{
-	cleanup_fd int fd = take_fd(&box->announce_fd);
-
-	link_announce(box);
-	return fd < 0 ? 0 : fd_write_full(fd, box->run.request->session, strlen(box->run.request->session));
 }
 
 static bool is_planted(const void *planted, const char *path)

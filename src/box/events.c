@@ -150,19 +150,6 @@ int events_discard(struct box *box, enum review_phase phase)
 	return r < 0 ? r : audit_flush(box->run.audit);
 }
 
-int box_note_hits(struct box *box)
-{
-	int r = 0;
-
-	if (box->run.usage.oom_kills)
-		r = run_limit_hit(&box->run, "resources.memory",
-				  box->run.policy->policy->limits[RESOURCE_MEMORY].value);
-	if (r == 0 && box->run.usage.fork_refusals)
-		r = run_limit_hit(&box->run, "resources.processes",
-				  box->run.policy->policy->limits[RESOURCE_PROCESSES].value);
-	return r;
-}
-
 static void end_of_process_detail(struct json *json, const void *context)
 {
 	const struct process_end *end = context;

@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 
 #include "base/num.h"
+#include "box/control-link.h"
 #include "box/modules.h"
 #include "box/state.h"
 #include "build/disk-full.h"
@@ -36,6 +37,15 @@ static int lost(struct box *box, const char *what)
 	return err_set(box->run.err, ERR_INTERNAL, EPROTO, "init", "the sandbox was ended: %s", what);
 }
 
+/* Tells whoever waits on announce_fd that the sandbox lives. */
+static int announce(struct box *box)
+{
+	cleanup_fd int fd = take_fd(&box->announce_fd);
+
+	link_announce(box);
+	return fd < 0 ? 0 : fd_write_full(fd, box->run.request->session, strlen(box->run.request->session));
+}
+
 static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct box *box = context;
@@ -51,7 +61,7 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 	/* `atoll doctor` asks for the walls alone: every one of them stands now. */
 	if (box->run.request->flags & REQUEST_CHECK)
 		run_end(&box->run, ENDED_EXIT);
-	r = box_announce(box);
+	r = announce(box);
 	if (r < 0)
 		return r;
 	/* Init starts the command meanwhile, whose exec would wait for it. */

@@ -130,9 +130,6 @@ int box_note_hits(struct box *box) MUST_USE;
 /* Whether `atoll apply` follows: the run asked for it, ended well and changed something. */
 bool box_will_apply(const struct box *box);
 
-/* Tells whoever waits on announce_fd that the sandbox lives. */
-int box_announce(struct box *box) MUST_USE;
-
 /* Reads usage from the limit group into box->run.usage (peaks kept). */
 void box_read_usage(struct box *box);
 
