@@ -32,6 +32,7 @@ struct compiled {
 	struct snapshot *snapshot;  /* owned; a view of bytes */
 };
 
+/* Frees the bytes and the view of them, and zeroes it, so that it can be filled again. */
 void compiled_done(struct compiled *compiled);
 #define cleanup_compiled __attribute__((cleanup(compiled_done)))
 

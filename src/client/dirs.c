@@ -138,6 +138,23 @@ int dirs_config_home(const char *home, char out[PATH_MAX])
 	return home[0] ? path_join(out, PATH_MAX, home, ".config") : 0;
 }
 
+int dirs_config(const char *stage, const char *what, const char *name, char out[PATH_MAX], struct err *err)
+{
+	char home[PATH_MAX], config[PATH_MAX];
+	int r = session_home_dir(home, sizeof home);
+
+	if (r == 0)
+		r = dirs_config_home(home, config);
+	if (r == 0 && !config[0]) {
+		err_set(err, ERR_STATE, ENOENT, stage, "there is no place for %s: you have no home directory", what);
+		err_hint(err, "set HOME or XDG_CONFIG_HOME to a directory that you can write");
+		return -ENOENT;
+	}
+	if (r == 0)
+		r = path_join(out, PATH_MAX, config, name);
+	return r < 0 ? err_set(err, ERR_USAGE, -r, stage, "a directory's path is too long") : 0;
+}
+
 int dirs_find(struct dirs *dirs, const char *project, const char *cwd, struct err *err)
 {
 	int r = 0;

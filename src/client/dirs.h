@@ -37,6 +37,12 @@ int dirs_programs(char out[PATH_MAX], struct err *err) MUST_USE;
 int dirs_config_home(const char *home, char out[PATH_MAX]) MUST_USE;
 
 /*
+ * A directory of the user's configuration, whether it is there or not. stage and what (things that belong there) are
+ * for errors. -ENOENT with *err where there is no home directory to have one.
+ */
+int dirs_config(const char *stage, const char *what, const char *name, char out[PATH_MAX], struct err *err) MUST_USE;
+
+/*
  * project and cwd as the user gave them, or NULL. Makes the state and run-time directories. Refuses `/`, the home
  * and what is above it as a project that nobody named.
  */

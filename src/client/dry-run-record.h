@@ -46,4 +46,5 @@ int dry_run_record_load(const char *state, const char *session, struct dry_run_r
 int dry_run_record_claim(const char *state, const char *session, struct err *err) MUST_USE;
 int dry_run_record_release(const char *state, const char *session, struct err *err) MUST_USE;
 
+/* Frees the words of the command and what it borrows with them; a zeroed one is fine. */
 void dry_run_record_done(struct dry_run_record *record);

@@ -48,6 +48,7 @@ struct narrowed {
 	char reason[JUDGE_REASON_MAX];
 };
 
+/* Frees the text of the proposal; a zeroed one is fine. */
 void narrowed_done(struct narrowed *narrowed);
 
 /*

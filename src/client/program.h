@@ -33,5 +33,5 @@ int program_become(const char *stage, const struct words *words, struct err *err
 /* 0; -E2BIG, -ENOMEM with *err where the words are too many. */
 int program_check_words(const struct words *words, struct err *err) MUST_USE;
 
-/* The path of one of them. */
+/* Where one of them lies, absolute. ERR_STATE of this stage where /proc does not tell, or the path is too long. */
 int program_path(const char *stage, const char *name, char out[PATH_MAX], struct err *err) MUST_USE;

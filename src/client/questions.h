@@ -26,10 +26,11 @@ struct question_boxes {
 	struct buf scratch;      /* the last answer: what is borrowed from it lasts until the next */
 };
 
+/* Closes every connection, and frees the last answer. */
 void question_boxes_done(struct question_boxes *boxes);
 #define cleanup_question_boxes __attribute__((cleanup(question_boxes_done)))
 
-/* Holds nothing. */
+/* To be done before anything else, so that question_boxes_done() finds nothing to close. */
 void question_boxes_init(struct question_boxes *boxes);
 
 /*
@@ -38,7 +39,7 @@ void question_boxes_init(struct question_boxes *boxes);
  */
 int question_boxes_open(struct question_boxes *boxes, const char *id_or_name, struct err *err) MUST_USE;
 
-/* Asks for what changed. */
+/* Sends the request for what changed since the last time; question_box_hear() has the answer. -errno with *err. */
 int question_box_ask(struct question_box *box, enum asking_look how, struct err *err) MUST_USE;
 
 /* Negative ends the walk with that. */
@@ -66,5 +67,5 @@ int question_open_named(struct question_boxes *boxes, const char *word, const ch
 int question_box_tell(struct question_boxes *boxes, struct question_box *box, struct buf *message, uint16_t type,
 		      uint32_t *ret_value, struct err *err) MUST_USE;
 
-/* "SESSION:3" */
+/* How a person names a question of any session, "SESSION:3": what question_open_named() takes. Returns out. */
 const char *question_name(char out[QUESTION_NAME_SIZE], const char *session, uint32_t number);

@@ -139,7 +139,7 @@ void staged_flatten_later(const char *state, const struct stage_lock *lock)
 		return;
 }
 
-int staged_tell(struct staged_telling *telling, const struct stage_lock *lock, enum audit_type type,
+int staged_log_begin(struct staged_log *telling, const struct stage_lock *lock, enum audit_type type,
 		const char *subject, struct err *err)
 {
 	int r;
@@ -156,7 +156,7 @@ int staged_tell(struct staged_telling *telling, const struct stage_lock *lock, e
 	return r;
 }
 
-int staged_told(struct staged_telling *telling, int r, struct err *err)
+int staged_log_end(struct staged_log *telling, int r, struct err *err)
 {
 	struct err late = { 0 };
 	int told;
@@ -172,12 +172,12 @@ int staged_told(struct staged_telling *telling, int r, struct err *err)
 
 static int seal_told(struct stage_lock *lock, const char *name, const char *message, struct err *err)
 {
-	struct staged_telling telling;
+	struct staged_log telling;
 	int r = stage_snapshot_check_name(lock, name, err);
 
 	if (r == 0)
-		r = staged_tell(&telling, lock, AUDIT_STAGE_SNAPSHOT, name, err);
-	return r < 0 ? r : staged_told(&telling, stage_snapshot_seal(lock, name, message, err), err);
+		r = staged_log_begin(&telling, lock, AUDIT_STAGE_SNAPSHOT, name, err);
+	return r < 0 ? r : staged_log_end(&telling, stage_snapshot_seal(lock, name, message, err), err);
 }
 
 static int seal(const char *state, struct stage_lock *lock, const struct staged_snapshot *wanted, char *ret_name,
@@ -266,13 +266,13 @@ int staged_snapshot(const char *state, const struct session_record *record, cons
 int staged_forget(const char *state, const char *session, const char *name, struct err *err)
 {
 	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
-	struct staged_telling telling;
+	struct staged_log telling;
 	struct stage_chain chain;
 	int r = stage_lock_open(state, session, &lock, err);
 
 	if (r == 0)
 		r = stage_snapshot_load(&lock, name, &chain, err);
 	if (r == 0)
-		r = staged_tell(&telling, &lock, AUDIT_STAGE_FORGET, name, err);
-	return r < 0 ? r : staged_told(&telling, stage_snapshot_remove(&lock, name, err), err);
+		r = staged_log_begin(&telling, &lock, AUDIT_STAGE_FORGET, name, err);
+	return r < 0 ? r : staged_log_end(&telling, stage_snapshot_remove(&lock, name, err), err);
 }

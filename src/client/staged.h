@@ -22,7 +22,7 @@ void staged_words(struct words *words, const char *verb, const char *state, cons
 /* Runs atoll-stage with these words and waits: its exit status (128 + N for signal N), or negative with *err. */
 int staged_run(const struct words *words, struct err *err) MUST_USE;
 
-/* Whether text is a session: an id, or the name of one. */
+/* Whether the text means a session: it has the form of an id, or a session of this state directory has that name. */
 bool staged_is_session(const char *state, const char *text);
 
 /* The newest session of the project of the working directory that may hold staged changes; -ENOENT with *err. */
@@ -38,17 +38,16 @@ int staged_find(const char *id_or_name, char state[PATH_MAX], struct session_rec
 /* Notes in the session's record whether it holds staged changes. */
 int staged_mark(const char *state, const char *session, bool is_staged, struct err *err) MUST_USE;
 
-/*
- * Tells the session's log that something is about to be done with its layers, and afterwards (by r, which is returned,
- * or the error of the log) how it ended. Nothing is to be done where the first fails.
- */
-struct staged_telling {
+/* What is done with the layers of a session, in its log: a record before it, and one of how it ended. */
+struct staged_log {
 	struct review_log log;
 	struct review_entry entry;
 };
-int staged_tell(struct staged_telling *telling, const struct stage_lock *lock, enum audit_type type,
-		const char *subject, struct err *err) MUST_USE;
-int staged_told(struct staged_telling *telling, int r, struct err *err) MUST_USE;
+/* Opens the log of the locked session and writes that this begins. subject: borrowed. Fails: nothing is to be done. */
+int staged_log_begin(struct staged_log *log, const struct stage_lock *lock, enum audit_type type,
+		     const char *subject, struct err *err) MUST_USE;
+/* Writes how it ended, and closes the log. r: what came of it, which is returned; where it is 0 the log's error is. */
+int staged_log_end(struct staged_log *log, int r, struct err *err) MUST_USE;
 
 /* Has a chain that grew long joined in the background. What fails here fails again, and is said, at the next chance. */
 void staged_flatten_later(const char *state, const struct stage_lock *lock);
@@ -60,6 +59,7 @@ void staged_flatten_later(const char *state, const struct stage_lock *lock);
 struct staged_snapshot {
 	const char *name, *prefix, *message;
 };
+/* 0; 125 when atoll-stage has said why there is none; negative with *err. The copy of a running session freezes it. */
 int staged_snapshot(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
 		    char *ret_name, struct err *err) MUST_USE;
 

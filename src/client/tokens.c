@@ -14,23 +14,14 @@
 
 int token_directories(struct token_directories *ret_dirs, struct err *err)
 {
-	char home[PATH_MAX], config[PATH_MAX], state[PATH_MAX];
+	char state[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, true, err);
 
+	if (r == 0)
+		r = dirs_config("token", "keys", "atoll/tokens", ret_dirs->keys, err);
 	if (r < 0)
 		return r;
-	r = session_home_dir(home, sizeof home);
-	if (r == 0)
-		r = dirs_config_home(home, config);
-	if (r == 0 && !config[0]) {
-		err_set(err, ERR_STATE, ENOENT, "token", "there is no place for keys: you have no home directory");
-		err_hint(err, "set HOME or XDG_CONFIG_HOME to a directory that you can write");
-		return -ENOENT;
-	}
-	if (r == 0)
-		r = path_join(ret_dirs->keys, PATH_MAX, config, "atoll/tokens");
-	if (r == 0)
-		r = path_join(ret_dirs->store, PATH_MAX, state, "tokens");
+	r = path_join(ret_dirs->store, PATH_MAX, state, "tokens");
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "token", "a directory's path is too long") : 0;
 }
 

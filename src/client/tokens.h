@@ -24,6 +24,7 @@ struct token_presented {
 struct token_directories {
 	char keys[PATH_MAX], store[PATH_MAX];
 };
+/* Finds both, whether they are there or not; makes the state directory. -ENOENT with *err: there is no home. */
 int token_directories(struct token_directories *ret_dirs, struct err *err) MUST_USE;
 
 /*

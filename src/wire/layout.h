@@ -50,5 +50,5 @@ int layout_refuse(struct frame *frame, const struct layout *rows, size_t count, 
 int layout_put_frame(struct buf *out, uint16_t type, const struct layout *rows, size_t count,
 		     const void *from) MUST_USE;
 
-/* layout_get() of all that is in the frame. */
+/* The same for a frame that has these rows and nothing behind them. */
 int layout_get_frame(struct frame *frame, const struct layout *rows, size_t count, void *to) MUST_USE;

@@ -8,7 +8,7 @@
 #include "lang/yaml/node.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "prog/atoll-policy/given.h"
+#include "prog/atoll-policy/options.h"
 
 /*
  * `atoll-policy amend`, for `atoll approve --forever`: the text of -p FILE with one more rule, checked as the policy
@@ -124,7 +124,7 @@ static int check(struct lang_request *request, const struct grant_terms *terms,
 	return 0;
 }
 
-static int write_out(const struct given *given, const struct buf *text, struct err *err)
+static int write_out(const struct policy_options *given, const struct buf *text, struct err *err)
 {
 	uint64_t fd;
 	int r = given->output_fd ? num_parse_u64(given->output_fd, &fd) : -EINVAL;
@@ -134,9 +134,9 @@ static int write_out(const struct given *given, const struct buf *text, struct e
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "output", "the policy cannot be written: %s", strerror(-r)) : 0;
 }
 
-int cmd_amend(struct given *given, int argc, char **argv, struct err *err)
+int cmd_amend(struct policy_options *given, int argc, char **argv, struct err *err)
 {
-	struct lang_request request = given_request(given);
+	struct lang_request request = policy_options_request(given);
 	cleanup_free char *bytes = NULL;
 	char item[AMEND_ITEM_SIZE];
 	struct amendment amendment;

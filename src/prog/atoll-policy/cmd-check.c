@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "prog/atoll-policy/given.h"
+#include "prog/atoll-policy/options.h"
 
 static void put_json(const struct lang *lang, struct buf *out)
 {
@@ -49,7 +49,7 @@ static void put_text(const struct lang *lang, const char *tightening, struct buf
 }
 
 /* A project's own file is checked where it counts: on top of the policy that it tightens. */
-static int choose(struct given *given, const char *text, struct lang_request *request, char project[PATH_MAX])
+static int choose(struct policy_options *given, const char *text, struct lang_request *request, char project[PATH_MAX])
 {
 	int r;
 
@@ -66,10 +66,10 @@ static int choose(struct given *given, const char *text, struct lang_request *re
 	return 0;
 }
 
-int cmd_check(struct given *given, int argc, char **argv, struct err *err)
+int cmd_check(struct policy_options *given, int argc, char **argv, struct err *err)
 {
 	cleanup_lang struct lang *lang = NULL;
-	struct lang_request request = given_request(given);
+	struct lang_request request = policy_options_request(given);
 	cleanup_buf struct buf out;
 	char project[PATH_MAX];
 	int r = 0, written;
@@ -82,7 +82,7 @@ int cmd_check(struct given *given, int argc, char **argv, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_USAGE, -r, "options", "the path of the policy is too long");
 	if (!given->json) {
-		r = given_compile(given, &request, &lang, err);
+		r = policy_options_compile(given, &request, &lang, err);
 		if (r == 0)
 			put_text(lang, request.without_project_file || !argc ? NULL : argv[0], &out);
 	} else {
@@ -94,6 +94,6 @@ int cmd_check(struct given *given, int argc, char **argv, struct err *err)
 	}
 	if (r < 0)
 		return r;
-	written = given_print(&out, err);
+	written = policy_options_print(&out, err);
 	return written < 0 ? written : r;
 }

@@ -11,7 +11,7 @@
 #include "os/path.h"
 #include "policy/decide.h"
 #include "policy/limit-text.h"
-#include "prog/atoll-policy/given.h"
+#include "prog/atoll-policy/options.h"
 
 struct question {
 	struct action action;
@@ -47,7 +47,7 @@ static int parse_kind(const char *text, enum action_kind *ret_kind, struct err *
 }
 
 /* ~, relative and untidy paths as a policy reads them. */
-static int parse_path(const struct given *given, const char *text, struct question *question, struct err *err)
+static int parse_path(const struct policy_options *given, const char *text, struct question *question, struct err *err)
 {
 	int r;
 
@@ -59,7 +59,7 @@ static int parse_path(const struct given *given, const char *text, struct questi
 }
 
 /* A program by name is looked for where a shell inside would find it; links are followed, as execve does. */
-static int parse_program(const struct given *given, char *const *argv, struct question *question,
+static int parse_program(const struct policy_options *given, char *const *argv, struct question *question,
 			 struct err *err)
 {
 	static const char *const folders[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin" };
@@ -180,7 +180,7 @@ static int parse_request(int argc, char **argv, struct question *question, struc
 	return r < 0 ? r : parse_target(argv[1], path, question, err);
 }
 
-static int parse_question(const struct given *given, int argc, char **argv, struct question *question,
+static int parse_question(const struct policy_options *given, int argc, char **argv, struct question *question,
 			  struct err *err)
 {
 	int r;
@@ -439,11 +439,11 @@ static void put_text(const struct policy *policy, const struct question *questio
 
 /* `atoll policy explain`: 0 when it may happen (for real, staged, or in a private place), 1 when it may not.
  */
-int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
+int cmd_explain(struct policy_options *given, int argc, char **argv, struct err *err)
 {
 	static struct question question;
 	cleanup_lang struct lang *lang = NULL;
-	struct lang_request request = given_request(given);
+	struct lang_request request = policy_options_request(given);
 	cleanup_buf struct buf out;
 	struct decision decision;
 	int r;
@@ -452,7 +452,7 @@ int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
 	r = parse_question(given, argc, argv, &question, err);
 	if (r < 0)
 		return err->code == ERR_NONE ? bad(err, argc > 1 ? argv[1] : "nothing", "usable") : r;
-	r = given_compile(given, &request, &lang, err);
+	r = policy_options_compile(given, &request, &lang, err);
 	if (r != 0)
 		return r;
 	decision = question.action.kind == ACTION_HTTP_REQUEST
@@ -462,7 +462,7 @@ int cmd_explain(struct given *given, int argc, char **argv, struct err *err)
 		put_json(lang_policy(lang), &question, &decision, &out);
 	else
 		put_text(lang_policy(lang), &question, &decision, &out);
-	r = given_print(&out, err);
+	r = policy_options_print(&out, err);
 	target_done(&question.target);
 	if (r < 0)
 		return r;

@@ -4,7 +4,7 @@
 
 #include "lang/print/print.h"
 #include "lang/yaml/node.h"
-#include "prog/atoll-policy/given.h"
+#include "prog/atoll-policy/options.h"
 
 /*
  * `atoll-policy narrow`, for `atoll run --narrow`: the policy of -p and -t without what the narrowing on stdin takes
@@ -23,9 +23,9 @@ static int read_narrowing(struct buf *text)
 	return n < 0 ? -errno : buf_error(text);
 }
 
-int cmd_narrow(struct given *given, int argc, char **argv, struct err *err)
+int cmd_narrow(struct policy_options *given, int argc, char **argv, struct err *err)
 {
-	struct lang_request request = given_request(given);
+	struct lang_request request = policy_options_request(given);
 	cleanup_lang struct lang *lang = NULL;
 	cleanup_buf struct buf text, out;
 	int r;
@@ -39,13 +39,13 @@ int cmd_narrow(struct given *given, int argc, char **argv, struct err *err)
 		return err_set(err, ERR_POLICY, -r, "narrow", "the narrowing cannot be read: %s", strerror(-r));
 	request.narrowing = buf_text(&text);
 	request.narrowing_size = text.size;
-	r = given_compile(given, &request, &lang, err);
+	r = policy_options_compile(given, &request, &lang, err);
 	if (r != 0)
 		return r;
 	if (print_diff_brief(lang_policy_before(lang), lang_policy(lang), &out)) {
 		buf_put_char(&out, 0);
 		(void)print_diff(lang_policy_before(lang), lang_policy(lang), &out);
 	}
-	r = given_write_snapshot(given, lang, err);
-	return r == 0 ? given_print(&out, err) : r;
+	r = policy_options_write_snapshot(given, lang, err);
+	return r == 0 ? policy_options_print(&out, err) : r;
 }

@@ -5,14 +5,14 @@
 #include "lang/print/print.h"
 #include "os/fd.h"
 #include "policy/snapshot/snapshot.h"
-#include "prog/atoll-policy/given.h"
+#include "prog/atoll-policy/options.h"
 
 /*
  * `atoll policy show`: everything that -p, -t and the project's own file add up to; or what a session goes by, which
  * was compiled when it started, whatever its files say since.
  */
 
-static int print(const struct given *given, const struct policy *policy, struct err *err)
+static int print(const struct policy_options *given, const struct policy *policy, struct err *err)
 {
 	cleanup_buf struct buf out;
 	struct json json;
@@ -25,10 +25,10 @@ static int print(const struct given *given, const struct policy *policy, struct 
 	} else {
 		print_policy(policy, &out);
 	}
-	return given_print(&out, err);
+	return policy_options_print(&out, err);
 }
 
-static int show_snapshot(const struct given *given, struct err *err)
+static int show_snapshot(const struct policy_options *given, struct err *err)
 {
 	cleanup_free char *bytes = NULL;
 	cleanup_snapshot struct snapshot *snapshot = NULL;
@@ -42,10 +42,10 @@ static int show_snapshot(const struct given *given, struct err *err)
 		     : print(given, snapshot_policy(snapshot), err);
 }
 
-int cmd_show(struct given *given, int argc, char **argv, struct err *err)
+int cmd_show(struct policy_options *given, int argc, char **argv, struct err *err)
 {
 	cleanup_lang struct lang *lang = NULL;
-	struct lang_request request = given_request(given);
+	struct lang_request request = policy_options_request(given);
 	int r;
 
 	if (given->snapshot)
@@ -55,6 +55,6 @@ int cmd_show(struct given *given, int argc, char **argv, struct err *err)
 		return err_set(err, ERR_USAGE, EINVAL, "options", "show takes one policy");
 	if (argc)
 		request.policy = argv[0];
-	r = given_compile(given, &request, &lang, err);
+	r = policy_options_compile(given, &request, &lang, err);
 	return r == 0 ? print(given, lang_policy(lang), err) : r;
 }

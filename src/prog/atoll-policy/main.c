@@ -11,11 +11,11 @@
 #include "base/str.h"
 #include "confine/confine.h"
 #include "os/fd.h"
-#include "prog/atoll-policy/given.h"
+#include "prog/atoll-policy/options.h"
 
 static const struct {
 	const char *name, *arguments, *summary;
-	int (*run)(struct given *given, int argc, char **argv, struct err *err);
+	int (*run)(struct policy_options *given, int argc, char **argv, struct err *err);
 } commands[] = {
 	{ "amend", "--output-fd N NOTE KIND SUBJECT PORT METHOD PATH [ARGUMENT…]",
 	  "write a policy with one more rule (for atoll)", cmd_amend },
@@ -74,7 +74,7 @@ static int unknown(const char *name, struct err *err)
 	return -EINVAL;
 }
 
-static int run(int argc, char **argv, struct given *given, struct err *err)
+static int run(int argc, char **argv, struct policy_options *given, struct err *err)
 {
 	const char *name = argv[1];
 	int rest, r;
@@ -82,7 +82,7 @@ static int run(int argc, char **argv, struct given *given, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		if (!str_equal(commands[i].name, name))
 			continue;
-		r = given_parse(given, argc - 1, argv + 1, &rest, err);
+		r = policy_options_parse(given, argc - 1, argv + 1, &rest, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
 		r = confine_self(CONFINE_POLICY, NULL, 0, err);
@@ -93,7 +93,7 @@ static int run(int argc, char **argv, struct given *given, struct err *err)
 
 int main(int argc, char **argv)
 {
-	static struct given given;
+	static struct policy_options given;
 	struct err err = { 0 };
 	int r;
 
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 
 		r = usage(argc < 2 ? STDERR_FILENO : STDOUT_FILENO);
 		if (r == 0 && argc >= 2)
-			r = given_parse(&given, 2, words, &rest, &err);
+			r = policy_options_parse(&given, 2, words, &rest, &err);
 		return argc < 2 || r < 0 ? EXIT_USAGE : 0;
 	}
 	r = run(argc, argv, &given, &err);

@@ -21,7 +21,7 @@ struct search {
 	char others[160];              /* what they are called, where there are more of that number */
 	uint8_t hash[ASKING_HASH_SIZE];
 	struct buf words;
-	char **terms;                  /* the same for forever_prepare(); owned */
+	char **terms;                  /* the same for permanent_grant_prepare(); owned */
 };
 
 static int visit(void *context, const struct question_box *box, const struct asking_question *question)
@@ -43,7 +43,7 @@ static int visit(void *context, const struct question_box *box, const struct ask
 	search->box = (struct question_box *)box;
 	memcpy(search->hash, question->hash, sizeof search->hash);
 	strv_free(search->terms);
-	search->terms = forever_words(&question->shown);
+	search->terms = permanent_grant_words(&question->shown);
 	if (!search->terms)
 		return -ENOMEM;
 	buf_reset(&search->words);
@@ -135,7 +135,7 @@ static void put_people(struct buf *text, struct search *search, const struct ask
 static int answer(struct question_boxes *boxes, struct search *search, struct asking_reply *reply, bool json,
 		  struct err *err)
 {
-	cleanup_forever struct forever forever = FOREVER_NONE;
+	cleanup_permanent_grant struct permanent_grant permanent = PERMANENT_GRANT_NONE;
 	cleanup_buf struct buf message, text;
 	uint32_t grant = 0;
 	int r;
@@ -144,7 +144,9 @@ static int answer(struct question_boxes *boxes, struct search *search, struct as
 	buf_init(&text, TEXT_MAX);
 	reply->number = search->number;
 	reply->hash = search->hash;
-	r = reply->scope == ASKING_FOREVER ? forever_prepare(search->box->session, search->terms, &forever, err) : 0;
+	r = reply->scope == ASKING_FOREVER
+		    ? permanent_grant_prepare(search->box->session, search->terms, &permanent, err)
+		    : 0;
 	if (r)
 		return r;
 	r = asking_reply_put(&message, reply);
@@ -152,7 +154,7 @@ static int answer(struct question_boxes *boxes, struct search *search, struct as
 		return err_set(err, ERR_INTERNAL, -r, "ask", "out of memory");
 	r = question_box_tell(boxes, search->box, &message, CONTROL_ANSWERED, &grant, err);
 	if (r == 0 && reply->scope == ASKING_FOREVER)
-		r = forever_write(&forever, err);
+		r = permanent_grant_write(&permanent, err);
 	if (r < 0)
 		return r;
 	if (json)
@@ -160,7 +162,7 @@ static int answer(struct question_boxes *boxes, struct search *search, struct as
 	else
 		put_people(&text, search, reply, grant);
 	if (!json && reply->scope == ASKING_FOREVER) {
-		buf_put_escaped(&text, forever.path, strlen(forever.path), 0);
+		buf_put_escaped(&text, permanent.path, strlen(permanent.path), 0);
 		buf_put_text(&text, " has it\n");
 	}
 	return say_out(&text, err);

@@ -20,15 +20,15 @@
 
 enum { TEXT_MAX = 4 << 20, WORDS_FIXED = 5, OPTIONS_MAX = 24, DATE_SIZE = 10, PATIENCE_MS = 10000 };
 
-void forever_done(struct forever *forever)
+void permanent_grant_done(struct permanent_grant *grant)
 {
-	free(forever->text);
-	forever->text = NULL;
-	close_fd(&forever->lock_fd);
+	free(grant->text);
+	grant->text = NULL;
+	close_fd(&grant->lock_fd);
 }
 
 /* KIND SUBJECT PORT METHOD PATH [ARGUMENT…] */
-char **forever_words(const struct asking_shown *shown)
+char **permanent_grant_words(const struct asking_shown *shown)
 {
 	size_t argc = strv_count((const char *const *)shown->argv);
 	char **words = calloc(WORDS_FIXED + argc + 1, sizeof *words);
@@ -86,15 +86,15 @@ static int find_file(const struct session_record *record, const struct dirs *dir
 }
 
 /* The file itself, where a link leads to it; what a sandbox could write is no policy of the user's. */
-static int check_file(const struct session_record *record, const struct dirs *dirs, struct forever *forever,
+static int check_file(const struct session_record *record, const struct dirs *dirs, struct permanent_grant *grant,
 		      struct err *err)
 {
 	static const char by_hand[] = "add the rule to a policy of your own";
 	char real[PATH_MAX], policies[PATH_MAX];
 	struct stat st;
 
-	forever->mode = 0600;
-	if (path_real(forever->path, real, sizeof real) < 0)
+	grant->mode = 0600;
+	if (path_real(grant->path, real, sizeof real) < 0)
 		return 0;
 	if (path_join(policies, sizeof policies, dirs->programs, "policies") < 0 || path_is_below(real, policies))
 		return refuse(real, "which is shipped with atoll", by_hand, err);
@@ -102,39 +102,39 @@ static int check_file(const struct session_record *record, const struct dirs *di
 		return refuse(real, "which is a file of the project", by_hand, err);
 	if (stat(real, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
 		return refuse(real, "which is not a file of yours", by_hand, err);
-	forever->mode = st.st_mode & 0777;
-	return str_copy(forever->path, sizeof forever->path, real);
+	grant->mode = st.st_mode & 0777;
+	return str_copy(grant->path, sizeof grant->path, real);
 }
 
 /*
  * Of two who allow something at the same time, the second puts its line into what the first has written. Who edits the
  * file knows nothing of a lock: what it was is looked at again before it is replaced.
  */
-static int hold(struct forever *forever, struct err *err)
+static int hold(struct permanent_grant *grant, struct err *err)
 {
 	char directory[PATH_MAX], shown[ERR_QUOTE_SIZE];
-	int r = str_copy(directory, sizeof directory, forever->path);
+	int r = str_copy(directory, sizeof directory, grant->path);
 
 	if (r == 0)
 		*strrchr(directory, '/') = 0;
 	if (r == 0)
 		r = path_make_directories(AT_FDCWD, directory, 0700);
 	if (r == 0 || r == -EEXIST)
-		r = forever->lock_fd = fd_open_at(AT_FDCWD, *directory ? directory : "/", O_RDONLY | O_DIRECTORY, 0);
+		r = grant->lock_fd = fd_open_at(AT_FDCWD, *directory ? directory : "/", O_RDONLY | O_DIRECTORY, 0);
 	if (r >= 0)
-		r = fd_lock_within(forever->lock_fd, LOCK_EX, PATIENCE_MS);
+		r = fd_lock_within(grant->lock_fd, LOCK_EX, PATIENCE_MS);
 	if (r == 0)
-		r = seen_look(forever->path, &forever->seen);
+		r = seen_look(grant->path, &grant->seen);
 	return r < 0 ? err_set(err, ERR_STATE, -r, "policy", "%s cannot be changed: %s",
-			       err_quote(shown, forever->path), strerror(-r)) : 0;
+			       err_quote(shown, grant->path), strerror(-r)) : 0;
 }
 
-static bool is_unchanged(const struct forever *forever)
+static bool is_unchanged(const struct permanent_grant *grant)
 {
-	const struct seen *then = &forever->seen;
+	const struct seen *then = &grant->seen;
 	struct seen now;
 
-	return seen_look(forever->path, &now) == 0 && now.exists == then->exists && now.device == then->device &&
+	return seen_look(grant->path, &now) == 0 && now.exists == then->exists && now.device == then->device &&
 	       now.inode == then->inode && now.size == then->size && now.mtime_ns == then->mtime_ns &&
 	       now.ctime_ns == then->ctime_ns;
 }
@@ -155,7 +155,7 @@ static int run(const char *program, const char **argv, struct err *err)
 	return r ? 1 : 0;
 }
 
-static int amend(const struct dirs *dirs, const char *level, char **words, int output_fd, struct forever *forever,
+static int amend(const struct dirs *dirs, const char *level, char **words, int output_fd, struct permanent_grant *grant,
 		 struct err *err)
 {
 	char program[PATH_MAX], policies[PATH_MAX], number[16], time[CLOCK_RFC3339_SIZE], note[64];
@@ -174,7 +174,7 @@ static int amend(const struct dirs *dirs, const char *level, char **words, int o
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "policy", "the path of atoll's programs is too long");
 	const char *const pairs[][2] = {
-		{ "--level", level }, { "--policy", forever->path }, { "--project", dirs->project },
+		{ "--level", level }, { "--policy", grant->path }, { "--project", dirs->project },
 		{ "--home", *dirs->home ? dirs->home : NULL },
 		{ "--config-home", *dirs->config_home ? dirs->config_home : NULL },
 		{ "--policies", policies }, { "--output-fd", number },
@@ -194,21 +194,21 @@ static int amend(const struct dirs *dirs, const char *level, char **words, int o
 	return run(program, all, err);
 }
 
-static int read_text(int fd, struct forever *forever, struct err *err)
+static int read_text(int fd, struct permanent_grant *grant, struct err *err)
 {
 	struct stat st;
 	int r = fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > TEXT_MAX ? -EBADMSG : 0;
 
-	forever->text = r == 0 ? malloc((size_t)st.st_size) : NULL;
-	if (r == 0 && (!forever->text || lseek(fd, 0, SEEK_SET) < 0))
+	grant->text = r == 0 ? malloc((size_t)st.st_size) : NULL;
+	if (r == 0 && (!grant->text || lseek(fd, 0, SEEK_SET) < 0))
 		r = -ENOMEM;
 	if (r == 0)
-		r = fd_read_full(fd, forever->text, (size_t)st.st_size);
-	forever->size = r == 0 ? (size_t)st.st_size : 0;
+		r = fd_read_full(fd, grant->text, (size_t)st.st_size);
+	grant->size = r == 0 ? (size_t)st.st_size : 0;
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "policy", "atoll-policy wrote no policy") : 0;
 }
 
-int forever_prepare(const char *session, char **words, struct forever *ret_forever, struct err *err)
+int permanent_grant_prepare(const char *session, char **words, struct permanent_grant *ret_grant, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_fd int fd = memfd_create("policy", 0); /* inherited by atoll-policy on purpose */
@@ -224,26 +224,26 @@ int forever_prepare(const char *session, char **words, struct forever *ret_forev
 	if (r == 0)
 		r = dirs_find(&dirs, record.project, NULL, err);
 	if (r == 0)
-		r = find_file(&record, &dirs, ret_forever->path, &level, err);
+		r = find_file(&record, &dirs, ret_grant->path, &level, err);
 	if (r == 0)
-		r = check_file(&record, &dirs, ret_forever, err);
+		r = check_file(&record, &dirs, ret_grant, err);
 	if (r == 0)
-		r = hold(ret_forever, err);
+		r = hold(ret_grant, err);
 	if (r == 0)
-		r = amend(&dirs, level, words, fd, ret_forever, err);
-	return r == 0 ? read_text(fd, ret_forever, err) : r;
+		r = amend(&dirs, level, words, fd, ret_grant, err);
+	return r == 0 ? read_text(fd, ret_grant, err) : r;
 }
 
-int forever_write(const struct forever *forever, struct err *err)
+int permanent_grant_write(const struct permanent_grant *grant, struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
-	int r = is_unchanged(forever) ? 0 : -ESTALE;
+	int r = is_unchanged(grant) ? 0 : -ESTALE;
 
 	if (r == 0)
-		r = fd_replace_file_at(AT_FDCWD, forever->path, forever->text, forever->size, forever->mode);
+		r = fd_replace_file_at(AT_FDCWD, grant->path, grant->text, grant->size, grant->mode);
 	if (r >= 0)
 		return 0;
 	err_set(err, ERR_STATE, -r, "policy", "it is allowed for this session, but %s cannot be written: %s",
-		err_quote(shown, forever->path), r == -ESTALE ? "somebody has changed it meanwhile" : strerror(-r));
+		err_quote(shown, grant->path), r == -ESTALE ? "somebody has changed it meanwhile" : strerror(-r));
 	return r;
 }

@@ -16,7 +16,7 @@
 #include "os/seen.h"
 #include "wire/asking.h"
 
-struct forever {
+struct permanent_grant {
 	char path[PATH_MAX];     /* of the policy */
 	char *text;              /* as it will be; owned */
 	size_t size;
@@ -25,19 +25,20 @@ struct forever {
 	struct seen seen;        /* what it was when the text was made from it */
 };
 
-#define FOREVER_NONE ((struct forever){ .lock_fd = FD_NONE })
+#define PERMANENT_GRANT_NONE ((struct permanent_grant){ .lock_fd = FD_NONE })
 
-void forever_done(struct forever *forever);
-#define cleanup_forever __attribute__((cleanup(forever_done)))
+void permanent_grant_done(struct permanent_grant *grant);
+#define cleanup_permanent_grant __attribute__((cleanup(permanent_grant_done)))
 
-/* What is asked as words for forever_prepare(); owned (strv_free); NULL: out of memory. */
-char **forever_words(const struct asking_shown *shown);
+/* What is asked as words for permanent_grant_prepare(); owned (strv_free); NULL: out of memory. */
+char **permanent_grant_words(const struct asking_shown *shown);
 
 /*
  * Finds the file of the policy that this session runs under, and has the rule put into its text. Nothing is written.
  * 1: atoll-policy has said why not.
  */
-int forever_prepare(const char *session, char **words, struct forever *ret_forever, struct err *err) MUST_USE;
+int permanent_grant_prepare(const char *session, char **words, struct permanent_grant *ret_grant,
+			    struct err *err) MUST_USE;
 
 /* -ESTALE: somebody has changed the file since; it stays as they left it. */
-int forever_write(const struct forever *forever, struct err *err) MUST_USE;
+int permanent_grant_write(const struct permanent_grant *grant, struct err *err) MUST_USE;

@@ -87,9 +87,9 @@ static void put_findings(struct buf *out, const struct findings *findings)
 /* The whole boundary at once, by the program that builds it: what the single checks only suggest. */
 static bool check_boundary(struct findings *findings, const struct doctor_options *given)
 {
-	struct posture_request request = { .policy = given->policy, .trust = given->trust };
+	struct self_test_request request = { .policy = given->policy, .trust = given->trust };
 	char why[256];
-	int r = posture_check(&request, why, sizeof why);
+	int r = self_test_check(&request, why, sizeof why);
 	struct finding *finding;
 
 	if (r == 0) {
@@ -143,9 +143,9 @@ static int run_verb(int argc, char **argv, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "doctor", "/dev/null cannot be opened: %s", strerror(-r));
 	if (given.probe) {
-		struct posture_request request = { .policy = given.policy, .trust = given.trust };
+		struct self_test_request request = { .policy = given.policy, .trust = given.trust };
 
-		return posture_probe(&request, given.json, err);
+		return self_test_probe(&request, given.json, err);
 	}
 	return examine(&given, err);
 }

@@ -17,9 +17,9 @@ enum { STREAM, DATAGRAM, ABSTRACT, TCP, TCP6, BACKLOG = 64 };
 
 static const char content[] = "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv";
 
-void posture_targets_init(struct posture_targets *targets)
+void self_test_targets_init(struct self_test_targets *targets)
 {
-	*targets = (struct posture_targets){ 0 };
+	*targets = (struct self_test_targets){ 0 };
 	for (size_t i = 0; i < POSTURE_SOCKETS; i++)
 		targets->fds[i] = FD_NONE;
 }
@@ -103,7 +103,7 @@ static int listen_unix(int *ret_fd, int type, const char *path, bool is_abstract
 			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + is_abstract + length));
 }
 
-static int listen_tcp(struct posture_targets *targets)
+static int listen_tcp(struct self_test_targets *targets)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
@@ -120,7 +120,7 @@ static int listen_tcp(struct posture_targets *targets)
 	return str_format(targets->port, sizeof targets->port, "%u", ntohs(address.sin_port));
 }
 
-static int make_shared_memory(struct posture_targets *targets)
+static int make_shared_memory(struct self_test_targets *targets)
 {
 	int r = str_format(targets->shm_path, sizeof targets->shm_path, "/dev/shm/atoll-doctor-%d", (int)getpid());
 	cleanup_fd int fd = r < 0 ? r : fd_open_at(AT_FDCWD, targets->shm_path, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -131,7 +131,7 @@ static int make_shared_memory(struct posture_targets *targets)
 	return fd == -ENOENT || fd == -EACCES || fd == -EROFS ? 0 : fd;
 }
 
-int posture_targets_make(struct posture_targets *targets, const char *directory, const char *project,
+int self_test_targets_make(struct self_test_targets *targets, const char *directory, const char *project,
 			 const char *names, struct err *err)
 {
 	int r = str_format(targets->readonly, sizeof targets->readonly, "%s/readonly", directory);
@@ -163,7 +163,7 @@ int posture_targets_make(struct posture_targets *targets, const char *directory,
 		     : 0;
 }
 
-void posture_targets_remove(struct posture_targets *targets)
+void self_test_targets_remove(struct self_test_targets *targets)
 {
 	for (size_t i = 0; i < POSTURE_SOCKETS; i++)
 		close_fd(&targets->fds[i]);

@@ -14,7 +14,7 @@
 
 enum { POSTURE_SOCKETS = 5 };
 
-struct posture_targets {
+struct self_test_targets {
 	char readonly[96], hidden[96];     /* directories with a victim for each attempt on them */
 	char stream[112], datagram[112];   /* unix sockets in the project */
 	char abstract_name[48];
@@ -23,12 +23,12 @@ struct posture_targets {
 	int fds[POSTURE_SOCKETS];
 };
 
-/* Without any: posture_targets_remove() may be called. */
-void posture_targets_init(struct posture_targets *targets);
+/* Without any: self_test_targets_remove() may be called. */
+void self_test_targets_init(struct self_test_targets *targets);
 
 /* Makes them: the directories in directory, the unix sockets in project. names: what `atoll-probe --list` prints. */
-int posture_targets_make(struct posture_targets *targets, const char *directory, const char *project,
+int self_test_targets_make(struct self_test_targets *targets, const char *directory, const char *project,
 			 const char *names, struct err *err) MUST_USE;
 
 /* Closes the sockets and removes what lies outside of directory and project, which the caller removes. */
-void posture_targets_remove(struct posture_targets *targets);
+void self_test_targets_remove(struct self_test_targets *targets);

@@ -33,7 +33,7 @@ struct stand {
 	char project[96], policy[96];
 	struct dirs dirs;
 	char secret[PATH_MAX]; /* a file in the state directory, which no sandbox sees */
-	struct posture_targets targets;
+	struct self_test_targets targets;
 };
 
 /* What would end us ends the sandbox and what was made for it first. */
@@ -77,7 +77,7 @@ static int stand_open(struct stand *stand, struct err *err)
 	int r;
 
 	*stand = (struct stand){ 0 };
-	posture_targets_init(&stand->targets);
+	self_test_targets_init(&stand->targets);
 	handle_ending_signals(on_ending_signal);
 	r = make_directory(stand);
 	if (r < 0)
@@ -101,7 +101,7 @@ static void stand_close(struct stand *stand)
 		rmdir(stand->directory);
 	if (stand->secret[0])
 		unlink(stand->secret);
-	posture_targets_remove(&stand->targets);
+	self_test_targets_remove(&stand->targets);
 	handle_ending_signals(SIG_DFL);
 	if (ended_by)
 		raise(ended_by);
@@ -193,7 +193,7 @@ static void copy_reason(char *why, size_t size, struct buf *text)
 		snprintf(why, size, "the sandbox ended without a reason");
 }
 
-int posture_check(const struct posture_request *request, char *why, size_t size)
+int self_test_check(const struct self_test_request *request, char *why, size_t size)
 {
 	struct run_setup setup = {
 		.flags = REQUEST_CHECK | REQUEST_QUIET,
@@ -238,7 +238,7 @@ static int list_attempts(const struct stand *stand, struct buf *out, struct err 
 
 /* The policy asked for, and atoll's own directory in view: else the probe could not be started in most
  * places. */
-static int write_policy(const struct stand *stand, const struct posture_request *request, struct err *err)
+static int write_policy(const struct stand *stand, const struct self_test_request *request, struct err *err)
 {
 	const char *base = request->policy ? request->policy : request->trust ? request->trust : "medium";
 	char absolute[PATH_MAX];
@@ -341,7 +341,7 @@ static int add_shown(struct arguments *arguments, const struct stand *stand, con
 
 static void add_targets(struct arguments *arguments, const struct stand *stand, const struct policy *policy)
 {
-	const struct posture_targets *targets = &stand->targets;
+	const struct self_test_targets *targets = &stand->targets;
 
 	if (is_hidden_by(policy, targets->hidden))
 		add(arguments, "--hidden", targets->hidden);
@@ -384,7 +384,7 @@ static int make_arguments(struct arguments *arguments, const struct stand *stand
 
 /* What the policy itself allows is not to be reported as broken: the probe is told. 1: atoll-policy has
  * complained. */
-static int find_policy(const struct stand *stand, const struct posture_request *request,
+static int find_policy(const struct stand *stand, const struct self_test_request *request,
 		       struct compiled *ret_compiled, struct err *err)
 {
 	const struct compiled_request compile = {
@@ -473,7 +473,7 @@ static int show(struct buf *text, bool json, int status, struct err *err)
 	return r < 0 ? r : WEXITSTATUS(status);
 }
 
-static int probe_in(struct stand *stand, const struct posture_request *request, bool json, struct err *err)
+static int probe_in(struct stand *stand, const struct self_test_request *request, bool json, struct err *err)
 {
 	struct run_setup setup = {
 		.flags = REQUEST_QUIET | REQUEST_NO_TTY,
@@ -490,7 +490,7 @@ static int probe_in(struct stand *stand, const struct posture_request *request, 
 	buf_init(&names, OUTPUT_MAX);
 	r = list_attempts(stand, &names, err);
 	if (r == 0)
-		r = posture_targets_make(&stand->targets, stand->directory, stand->project, buf_text(&names), err);
+		r = self_test_targets_make(&stand->targets, stand->directory, stand->project, buf_text(&names), err);
 	if (r == 0)
 		r = write_policy(stand, request, err);
 	if (r == 0)
@@ -507,7 +507,7 @@ static int probe_in(struct stand *stand, const struct posture_request *request, 
 	return r < 0 ? r : show(&text, json, r, err);
 }
 
-int posture_probe(const struct posture_request *request, bool json, struct err *err)
+int self_test_probe(const struct self_test_request *request, bool json, struct err *err)
 {
 	struct stand stand;
 	int r = stand_open(&stand, err);

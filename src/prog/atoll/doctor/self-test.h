@@ -12,12 +12,12 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-struct posture_request {
+struct self_test_request {
 	const char *policy, *trust;   /* as for `atoll run`; NULL: the default */
 };
 
 /* Builds every wall of this policy and runs nothing. 0; else why[size] has the line that says why not. */
-int posture_check(const struct posture_request *request, char *why, size_t size) MUST_USE;
+int self_test_check(const struct self_test_request *request, char *why, size_t size) MUST_USE;
 
 /* Runs atoll-probe inside and prints its table. The exit status: 0 when everything held, 1 when something broke. */
-int posture_probe(const struct posture_request *request, bool json, struct err *err) MUST_USE;
+int self_test_probe(const struct self_test_request *request, bool json, struct err *err) MUST_USE;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include <limits.h>
 
 #include "base/str.h"
 #include "client/dirs.h"
 #include "client/program.h"
 #include "prog/atoll/verb/cmd.h"
-#include "session/directories.h"
-#include "session/record.h"
 
 /*
  * `atoll secret`: becomes atoll-secret, which has the ciphers that the static programs do without, with the directory
@@ -21,23 +19,6 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "list: one JSON array", OPTION_FLAG, offsetof(struct secret_options, json) },
 };
 
-static int find_vault(char out[PATH_MAX], struct err *err)
-{
-	char home[PATH_MAX], config[PATH_MAX];
-	int r = session_home_dir(home, sizeof home);
-
-	if (r == 0)
-		r = dirs_config_home(home, config);
-	if (r == 0 && !config[0]) {
-		err_set(err, ERR_STATE, ENOENT, "secret", "there is no place for secrets: you have no home directory");
-		err_hint(err, "set HOME or XDG_CONFIG_HOME to a directory that you can write");
-		return -ENOENT;
-	}
-	if (r == 0)
-		r = path_join(out, PATH_MAX, config, "atoll/vault");
-	return r < 0 ? err_set(err, ERR_USAGE, -r, "secret", "a directory's path is too long") : 0;
-}
-
 static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_words struct words words = { 0 };
@@ -46,7 +27,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	int rest, r = cmd_parse(&cmd_secret, &given, argc, argv, &rest, err);
 
 	if (r == 0)
-		r = find_vault(vault, err);
+		r = dirs_config("secret", "secrets", "atoll/vault", vault, err);
 	if (r < 0)
 		return r;
 	words_add(&words, "atoll-secret");

@@ -30,15 +30,15 @@ static int say_restored(const char *session, const char *name, const char *befor
 
 static int restore(struct stage_lock *lock, const char *name, char before[STAGE_SNAPSHOT_NAME_SIZE], struct err *err)
 {
-	struct staged_telling telling;
+	struct staged_log telling;
 	struct stage_chain chain;
 	int r = stage_lock_need_idle(lock, "a restore", err);
 
 	if (r == 0)
 		r = stage_snapshot_load(lock, name, &chain, err);
 	if (r == 0)
-		r = staged_tell(&telling, lock, AUDIT_STAGE_RESTORE, name, err);
-	return r < 0 ? r : staged_told(&telling, stage_snapshot_restore(lock, name, before, err), err);
+		r = staged_log_begin(&telling, lock, AUDIT_STAGE_RESTORE, name, err);
+	return r < 0 ? r : staged_log_end(&telling, stage_snapshot_restore(lock, name, before, err), err);
 }
 
 static int run_verb(int argc, char **argv, struct err *err)

@@ -358,12 +358,12 @@ int dry_run_log(struct dry_run *dry, const char *how, struct err *err)
 		return fail(err, r, "the log of the trial cannot be opened");
 	r = str_copy(trial.session, sizeof trial.session, dry->trial.id);
 	if (r == 0)
-		r = staged_tell(&dry->telling, &trial, AUDIT_STAGE_ACCEPT, how, err);
+		r = staged_log_begin(&dry->telling, &trial, AUDIT_STAGE_ACCEPT, how, err);
 	close_fd(&trial.sessions_fd);
 	return r;
 }
 
 int dry_run_logged(struct dry_run *dry, int r, struct err *err)
 {
-	return staged_told(&dry->telling, r, err);
+	return staged_log_end(&dry->telling, r, err);
 }

@@ -44,7 +44,7 @@ struct dry_run {
 	bool is_refused;                         /* somebody said no */
 	bool is_cut;                             /* the trial was ended from outside, and shows nothing */
 	enum dry_run_done done;
-	struct staged_telling telling;
+	struct staged_log telling;
 };
 
 /* Nothing done yet; given is borrowed. NULL with *err. Ended by dry_run_free(). */

@@ -177,7 +177,7 @@ static int take_over(struct dry_run *dry, const struct session_record *from, con
 {
 	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE, other = STAGE_LOCK_NONE;
 	char name[STAGE_SNAPSHOT_NAME_SIZE], before[STAGE_SNAPSHOT_NAME_SIZE];
-	struct staged_telling telling;
+	struct staged_log telling;
 	struct stage_chain chain;
 	int r = hold_unchanged(dry, from->id, snapshot, &other, err);
 
@@ -192,9 +192,9 @@ static int take_over(struct dry_run *dry, const struct session_record *from, con
 	if (r == 0)
 		r = stage_snapshot_take_over(&lock, &chain, name, "what a trial had shown", err);
 	if (r == 0)
-		r = staged_tell(&telling, &lock, AUDIT_STAGE_RESTORE, name, err);
+		r = staged_log_begin(&telling, &lock, AUDIT_STAGE_RESTORE, name, err);
 	if (r == 0)
-		r = staged_told(&telling, stage_snapshot_restore(&lock, name, before, err), err);
+		r = staged_log_end(&telling, stage_snapshot_restore(&lock, name, before, err), err);
 	return r == 0 ? staged_mark(dry->state, dry->origin.id, true, err) : r;
 }
 

@@ -13,7 +13,7 @@
 #include "base/options.h"
 #include "lang/compile/lang.h"
 
-struct given {
+struct policy_options {
 	const char *level, *policy, *project, *home, *config_home, *policies, *output_fd, *snapshot;
 	struct option_list private_dirs;
 	bool json, is_lowered;
@@ -24,29 +24,31 @@ struct given {
 };
 
 /* Parses argv[1…]; *ret_rest as options_parse(). 1 after --help was printed. */
-int given_parse(struct given *given, int argc, char **argv, int *ret_rest, struct err *err) MUST_USE;
+int policy_options_parse(struct policy_options *given, int argc, char **argv, int *ret_rest, struct err *err) MUST_USE;
 
 /* The request of -p and -t; borrows from given. */
-struct lang_request given_request(const struct given *given);
+struct lang_request policy_options_request(const struct policy_options *given);
 
 /* The same for another policy, without the project's own file: what `diff` compares. */
-struct lang_request given_request_for(const struct given *given, const char *policy);
+struct lang_request policy_options_request_for(const struct policy_options *given, const char *policy);
 
 /* Compiles; errors go to stderr (or stdout as JSON). 0, 1 after errors, or -errno with *err. */
-int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang,
+int policy_options_compile(const struct policy_options *given, const struct lang_request *request,
+			   struct lang **ret_lang,
 		  struct err *err) MUST_USE;
 
 /* The snapshot of what was compiled to --output-fd. */
-int given_write_snapshot(const struct given *given, const struct lang *lang, struct err *err) MUST_USE;
+int policy_options_write_snapshot(const struct policy_options *given, const struct lang *lang,
+				  struct err *err) MUST_USE;
 
 /* Writes all of buf to stdout. */
-int given_print(struct buf *buf, struct err *err) MUST_USE;
+int policy_options_print(struct buf *buf, struct err *err) MUST_USE;
 
 /* The subcommands: the exit status, or -errno with *err. argv are the words behind the options. */
-int cmd_amend(struct given *given, int argc, char **argv, struct err *err);
-int cmd_check(struct given *given, int argc, char **argv, struct err *err);
-int cmd_compile(struct given *given, int argc, char **argv, struct err *err);
-int cmd_diff(struct given *given, int argc, char **argv, struct err *err);
-int cmd_explain(struct given *given, int argc, char **argv, struct err *err);
-int cmd_narrow(struct given *given, int argc, char **argv, struct err *err);
-int cmd_show(struct given *given, int argc, char **argv, struct err *err);
+int cmd_amend(struct policy_options *given, int argc, char **argv, struct err *err);
+int cmd_check(struct policy_options *given, int argc, char **argv, struct err *err);
+int cmd_compile(struct policy_options *given, int argc, char **argv, struct err *err);
+int cmd_diff(struct policy_options *given, int argc, char **argv, struct err *err);
+int cmd_explain(struct policy_options *given, int argc, char **argv, struct err *err);
+int cmd_narrow(struct policy_options *given, int argc, char **argv, struct err *err);
+int cmd_show(struct policy_options *given, int argc, char **argv, struct err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-policy/given.h"
+#include "prog/atoll-policy/options.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 
-#define AT(field) offsetof(struct given, field)
+#define AT(field) offsetof(struct policy_options, field)
 
 static const struct option options[] = {
 	{ 't', "level", "LEVEL", "trust level: none, low, medium, high, full", OPTION_TEXT, AT(level) },
@@ -31,7 +31,7 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, AT(json) },
 };
 
-static int set_policies(struct given *given)
+static int set_policies(struct policy_options *given)
 {
 	ssize_t length = readlink("/proc/self/exe", given->policies_default, PATH_MAX - 16);
 
@@ -42,7 +42,7 @@ static int set_policies(struct given *given)
 }
 
 /* Directories of atoll's own that the environment moves away from their usual places. */
-static void add_private(struct given *given)
+static void add_private(struct policy_options *given)
 {
 	static const char *const names[] = { "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR" };
 	size_t count = 0;
@@ -65,7 +65,7 @@ static int check_directory(const char *path, const char *option, struct err *err
 		       path);
 }
 
-static int fill(struct given *given, struct err *err)
+static int fill(struct policy_options *given, struct err *err)
 {
 	const char *xdg = getenv("XDG_CONFIG_HOME");
 	int r = 0;
@@ -98,7 +98,7 @@ static int fill(struct given *given, struct err *err)
 	return r == 0 ? check_directory(given->project, "project", err) : r;
 }
 
-int given_parse(struct given *given, int argc, char **argv, int *ret_rest, struct err *err)
+int policy_options_parse(struct policy_options *given, int argc, char **argv, int *ret_rest, struct err *err)
 {
 	int r = options_parse(options, ARRAY_SIZE(options), given, argc, argv, true, ret_rest, err);
 
@@ -142,7 +142,7 @@ static int real_source(void *context, const char *path, char *out, size_t size)
 	return path_real(path, out, size);
 }
 
-struct lang_request given_request(const struct given *given)
+struct lang_request policy_options_request(const struct policy_options *given)
 {
 	return (struct lang_request){
 		.level = given->level,
@@ -158,9 +158,9 @@ struct lang_request given_request(const struct given *given)
 	};
 }
 
-struct lang_request given_request_for(const struct given *given, const char *policy)
+struct lang_request policy_options_request_for(const struct policy_options *given, const char *policy)
 {
-	struct lang_request request = given_request(given);
+	struct lang_request request = policy_options_request(given);
 
 	request.policy = policy;
 	request.level = NULL;
@@ -168,7 +168,7 @@ struct lang_request given_request_for(const struct given *given, const char *pol
 	return request;
 }
 
-int given_print(struct buf *buf, struct err *err)
+int policy_options_print(struct buf *buf, struct err *err)
 {
 	int r = buf_error(buf);
 
@@ -179,7 +179,8 @@ int given_print(struct buf *buf, struct err *err)
 		     : 0;
 }
 
-int given_compile(const struct given *given, const struct lang_request *request, struct lang **ret_lang,
+int policy_options_compile(const struct policy_options *given, const struct lang_request *request,
+			   struct lang **ret_lang,
 		  struct err *err)
 {
 	cleanup_buf struct buf out;
@@ -196,7 +197,7 @@ int given_compile(const struct given *given, const struct lang_request *request,
 	return r < 0 ? r : 1;
 }
 
-int given_write_snapshot(const struct given *given, const struct lang *lang, struct err *err)
+int policy_options_write_snapshot(const struct policy_options *given, const struct lang *lang, struct err *err)
 {
 	const struct snapshot_source *sources;
 	cleanup_buf struct buf out;
