@@ -525,7 +525,7 @@ static int wait_for_event(struct box *box)
 	r = file_gate_flush(&box->files, false);
 	if (r < 0)
 		return r;
-	if (!box->run.audit->pending.size && !box->files.waiting)
+	if (!box->run.audit->pending.size && !file_gate_is_pending(&box->files))
 		return wait_idle(box, timeout);
 	if (timeout < 0 || timeout > FLUSH_MS)
 		timeout = FLUSH_MS;

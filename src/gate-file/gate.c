@@ -5,14 +5,11 @@
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "approve/queue.h"
-#include "audit/writer.h"
 #include "base/str.h"
 #include "build/disk-full.h"
 #include "grant/runtime-mount.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "os/identity.h"
 #include "os/path.h"
@@ -25,217 +22,9 @@
  * Theory of operation. What a path is to the sandbox the mounts have settled already; here falls what they cannot
  * express. So the gate refuses a masked path, and leaves the rest to the kernel, whose refusal it explains with the
  * policy's rule. A path that is not there is a refusal too, where the policy hides it.
- *
- * Records are many: a build opens one header a thousand times. The first time is written at once, before the caller has
- * its answer; the same again by the same thread is counted, and the count is written when something else needs the
- * place, after a second, and at the end. Nothing is left out.
  */
 
-enum { REPEATS = 512, REPEAT_PATH_MAX = 400, REPEAT_NS = 1000000000 };
-
-/* What is written about one call, beside its paths. */
-struct file_note {
-	enum audit_type type;
-	enum verdict verdict;
-	pid_t pid;
-	const char *call;            /* static */
-	const char *rule;            /* borrowed */
-	int flags, errnum;
-};
-
-struct file_repeat {
-	uint64_t count;              /* since it was written last */
-	uint64_t hash;               /* 0: empty */
-	struct file_note note;
-	bool has_target;
-	char rule[64];               /* that of note */
-	char path[REPEAT_PATH_MAX], target[REPEAT_PATH_MAX], exe[REPEAT_PATH_MAX];
-};
-
-/* ---- records ---- */
-
-struct file_detail {
-	const char *call, *target;
-	int flags, errnum;
-	uint64_t count;              /* 0: this is the first */
-	bool is_open, is_rename;
-};
-
-static void put_flags(struct json *json, int flags)
-{
-	static const struct {
-		int mask, value;
-		const char *name;
-	} names[] = {
-		{ O_ACCMODE, O_RDONLY, "O_RDONLY" }, { O_ACCMODE, O_WRONLY, "O_WRONLY" },
-		{ O_ACCMODE, O_RDWR, "O_RDWR" }, { O_CREAT, O_CREAT, "O_CREAT" }, { O_EXCL, O_EXCL, "O_EXCL" },
-		{ O_TRUNC, O_TRUNC, "O_TRUNC" }, { O_APPEND, O_APPEND, "O_APPEND" },
-		{ O_DIRECTORY, O_DIRECTORY, "O_DIRECTORY" },
-	};
-	char text[128];
-	struct buf out;
-
-	buf_init_fixed(&out, text, sizeof text);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if ((flags & names[i].mask) == names[i].value) {
-			if (out.size)
-				buf_put_char(&out, '|');
-			buf_put_text(&out, names[i].name);
-		}
-	json_string(json, "flags", buf_text(&out));
-}
-
-static void put_detail(struct json *json, const void *context)
-{
-	const struct file_detail *detail = context;
-
-	json_string(json, "call", detail->call);
-	if (detail->is_open)
-		put_flags(json, detail->flags);
-	if (detail->target)
-		json_bytes(json, detail->is_rename ? "to" : "of", detail->target, strlen(detail->target));
-	if (detail->errnum)
-		json_string(json, "errno", err_errno_name(detail->errnum));
-	if (detail->count)
-		json_u64(json, "count", detail->count);
-}
-
-static bool opens(const char *call)
-{
-	return str_has_prefix(call, "open") || str_equal(call, "creat");
-}
-
-struct file_paths {
-	const char *path, *target, *exe;
-};
-
-static int write_record(struct file_gate *gate, const struct file_note *note, const struct file_paths *paths,
-			uint64_t count)
-{
-	struct file_detail detail = {
-		.call = note->call,
-		.target = paths->target,
-		.flags = note->flags,
-		.errnum = note->errnum,
-		.count = count,
-		.is_open = opens(note->call),
-		.is_rename = note->type == AUDIT_FILE_RENAME,
-	};
-	struct audit_event event = {
-		.type = note->type,
-		.verdict = verdict_names[note->verdict],
-		.rule = note->rule[0] ? note->rule : NULL,
-		.pid = note->pid,
-		.exe = paths->exe[0] ? paths->exe : NULL,
-		.subject = paths->path,
-		.subject_size = strlen(paths->path),
-		.write_detail = put_detail,
-		.context = &detail,
-	};
-
-	return audit_write(gate->run->audit, &event);
-}
-
-/* The program, as the sandbox sees its path. */
-static void read_program(pid_t pid, char *out, size_t size)
-{
-	char link[32];
-	ssize_t length = proc_path(pid, "exe", link, sizeof link) < 0 ? -1 : readlink(link, out, size - 1);
-
-	out[length > 0 ? length : 0] = 0;
-}
-
-/* FNV-1a: a collision costs a record that is written instead of counted, after is_same() looked. */
-static uint64_t add_text(uint64_t hash, const char *text)
-{
-	for (; text && *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-	return hash * 0x100000001b3u;
-}
-
-static uint64_t hash_of(const struct file_note *like, const char *path, const char *target)
-{
-	uint64_t hash = add_text(add_text(0xcbf29ce484222325u ^ (uint64_t)like->pid << 8, path), target);
-
-	return (hash ^ (uint64_t)(unsigned)like->flags ^ (uint64_t)like->type << 48) | 1;
-}
-
-static bool is_same(const struct file_repeat *repeat, const struct file_note *like, const char *path,
-		    const char *target)
-{
-	const struct file_note *note = &repeat->note;
-
-	return note->type == like->type && note->verdict == like->verdict && note->pid == like->pid &&
-	       note->call == like->call && note->flags == like->flags && note->errnum == like->errnum &&
-	       str_equal(repeat->path, path) && repeat->has_target == (target != NULL) &&
-	       (!target || str_equal(repeat->target, target));
-}
-
-static int tell_repeat(struct file_gate *gate, struct file_repeat *repeat)
-{
-	struct file_paths paths = { repeat->path, repeat->has_target ? repeat->target : NULL, repeat->exe };
-	int r;
-
-	if (!repeat->hash || !repeat->count)
-		return 0;
-	r = write_record(gate, &repeat->note, &paths, repeat->count);
-	repeat->count = 0;
-	gate->waiting--;
-	return r;
-}
-
-/* What is too long to be kept is written each time. */
-static void keep(struct file_repeat *repeat, uint64_t hash, const struct file_note *fresh,
-		 const struct file_paths *paths)
-{
-	repeat->hash = 0;
-	repeat->note = *fresh;
-	repeat->note.rule = repeat->rule;
-	repeat->has_target = paths->target;
-	if (str_copy(repeat->rule, sizeof repeat->rule, fresh->rule) == 0 &&
-	    str_copy(repeat->path, sizeof repeat->path, paths->path) == 0 &&
-	    str_copy(repeat->target, sizeof repeat->target, paths->target ? paths->target : "") == 0 &&
-	    str_copy(repeat->exe, sizeof repeat->exe, paths->exe) == 0)
-		repeat->hash = hash;
-}
-
-/* Written now, or counted. */
-static int note(struct file_gate *gate, const struct file_note *fresh, const struct watch_file *event)
-{
-	uint64_t hash = hash_of(fresh, event->path, event->target);
-	struct file_repeat *repeat;
-	char exe[REPEAT_PATH_MAX];
-	struct file_paths paths = { event->path, event->target, exe };
-	int r;
-
-	if (!gate->repeats)
-		gate->repeats = calloc(REPEATS, sizeof *gate->repeats);
-	repeat = gate->repeats ? &gate->repeats[hash / 2 % REPEATS] : NULL;
-	if (repeat && repeat->hash == hash && is_same(repeat, fresh, event->path, event->target)) {
-		gate->waiting += !repeat->count++;
-		return 0;
-	}
-	r = repeat ? tell_repeat(gate, repeat) : 0;
-	read_program(fresh->pid, exe, sizeof exe);
-	if (r == 0)
-		r = write_record(gate, fresh, &paths, 0);
-	if (repeat)
-		keep(repeat, hash, fresh, &paths);
-	return r;
-}
-
-int file_gate_flush(struct file_gate *gate, bool is_last)
-{
-	uint64_t now = clock_monotonic_ns();
-	int r = 0;
-
-	if (!gate->waiting || (!is_last && now - gate->told_ns < REPEAT_NS))
-		return 0;
-	gate->told_ns = now;
-	for (size_t i = 0; r == 0 && i < REPEATS; i++)
-		r = tell_repeat(gate, &gate->repeats[i]);
-	return r;
-}
+enum { PROGRAM_MAX = 400 };
 
 static void file_gate_done(void *context)
 {
@@ -244,10 +33,14 @@ static void file_gate_done(void *context)
 	for (size_t i = 0; i < gate->question_count; i++)
 		free(gate->questions[i].path);
 	free(gate->questions);
-	free(gate->repeats);
 	gate->questions = NULL;
-	gate->repeats = NULL;
 	gate->question_count = 0;
+	file_log_done(&gate->log);
+}
+
+int file_gate_flush(struct file_gate *gate, bool is_last)
+{
+	return file_log_flush(&gate->log, gate->run->audit, is_last);
 }
 
 /* ---- decisions ---- */
@@ -286,7 +79,7 @@ static int refuse(struct file_gate *gate, const struct watch_file *event, const 
 {
 	struct action action = { .kind = kind_of(event), .subject = path };
 	struct file_note fresh = note_of(event, VERDICT_DENY, decision->rule.id, errnum);
-	int r = note(gate, &fresh, event);
+	int r = file_log_add(&gate->log, gate->run->audit, &fresh, event);
 
 	gate->run->refusals->denied++;
 	/* What follows may write the trust record or start a program: that is nothing for the sandbox's ids. */
@@ -535,7 +328,7 @@ static int call_again(struct file_gate *gate, const struct watch_file *event, st
 static int ask_about(struct file_gate *gate, const struct watch_file *event, const char *path)
 {
 	struct file_question *question = find_question(gate, event->id, path);
-	char program[REPEAT_PATH_MAX];
+	char program[PROGRAM_MAX];
 	struct queue_request request = {
 		.action = { .kind = kind_of(event), .subject = path },
 		.decision = decide(gate, event, path),
@@ -558,7 +351,7 @@ static int ask_about(struct file_gate *gate, const struct watch_file *event, con
 		question = add_question(gate, event, path);
 	if (!question)
 		return ENFILE;
-	read_program(event->pid, program, sizeof program);
+	file_log_program(event->pid, program, sizeof program);
 	is_outside = lies_outside(gate, event, path);
 	request.flags = is_outside ? GRANT_OUTSIDE : 0;
 	r = queue_begin(gate->queue, &request, &waiter, &outcome);
@@ -659,12 +452,12 @@ static int record(struct file_gate *gate, const struct watch_file *event)
 		return 0;
 	fresh = event->errnum ? note_of(event, VERDICT_DENY, is_denied ? decision.rule.id : "", event->errnum) :
 				note_of_success(gate, event, &decision);
-	return note(gate, &fresh, event);
+	return file_log_add(&gate->log, gate->run->audit, &fresh, event);
 }
 
 int file_gate_record(struct file_gate *gate, const struct watch_file *event)
 {
-	const struct event_file done = { event, !event->errnum && opens(event->call) };
+	const struct event_file done = { event, !event->errnum && file_log_is_open(event->call) };
 	int r = record(gate, event);
 
 	if (r == 0)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "gate-file/log.h"
 #include "jail/spec.h"
 #include "policy/decide.h"
 #include "policy/policy.h"
@@ -37,7 +38,6 @@ struct file_question {
 
 enum { FILE_QUESTIONS_MAX = 2 * WATCH_FILES_WAITING_MAX };
 
-/* What one process does again and again is counted and written once in a while. */
 struct file_gate {
 	struct run *run;
 	struct queue *queue;         /* of questions */
@@ -45,9 +45,7 @@ struct file_gate {
 	const struct disk_full *disk; /* for whose sake writes are refused */
 	bool (*is_planted)(const void *planted, const char *path); /* shown in the place of what is hidden there */
 	const void *planted;
-	struct file_repeat *repeats; /* owned; NULL until the first */
-	size_t waiting;              /* of these, how many have something to tell */
-	uint64_t told_ns;            /* when all were told last */
+	struct file_log log;
 	struct file_question *questions; /* owned; made when first needed */
 	size_t question_count;
 	struct decision judged;      /* of the path of the call that was judged last */
@@ -65,6 +63,12 @@ void file_gate_end(struct file_gate *gate);
 
 /* Tells what was counted; is_last: all of it, else what has waited for a second. Negative: the log failed. */
 int file_gate_flush(struct file_gate *gate, bool is_last) MUST_USE;
+
+/* Whether something was counted that file_gate_flush() will write. */
+static inline bool file_gate_is_pending(const struct file_gate *gate)
+{
+	return gate->log.waiting;
+}
 
 /*
  * Its state is a struct file_gate: callers who were answered make their call again. What was counted must have been
