@@ -3,12 +3,12 @@
 #include <limits.h>
 #include <string.h>
 
-#include "audit/writer.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "gate-net/gate.h"
 #include "gate-net/link.h"
 #include "gate-net/log.h"
+#include "gate-net/record.h"
 #include "http/target.h"
 #include "os/clock.h"
 #include "os/proc.h"
@@ -71,93 +71,6 @@ static const char pause_rule[] = "network.limits.cooldown";
 enum { RULE_SIZE = 96, REASON_SIZE = 128, PAIR_NS = 50000000, MS_NS = 1000000,
        CUT_SIZE = sizeof "…" };
 
-struct net_detail {
-	uint32_t port, type, id;
-	const char *detail_key, *detail;
-	const char *published;           /* the host's side of a connection from outside */
-	const struct gate_closed *closed;
-	const struct gate_request *request;
-	const struct action *reading;    /* of its path, by which it was decided */
-};
-
-static const char *type_name(uint32_t type)
-{
-	static const struct {
-		uint32_t type;
-		const char *name;
-	} names[] = { { 1, "A" },    { 5, "CNAME" }, { 12, "PTR" },  { 15, "MX" },   { 16, "TXT" },    { 28, "AAAA" },
-		      { 33, "SRV" }, { 64, "SVCB" }, { 65, "HTTPS" }, { 255, "ANY" }, { 257, "CAA" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (names[i].type == type)
-			return names[i].name;
-	return "other";
-}
-
-/* names: separated by spaces. */
-static void write_names(struct json *json, const char *key, const char *names)
-{
-	json_array_begin(json, key);
-	while (*names) {
-		size_t size = strcspn(names, " ");
-
-		json_string_n(json, NULL, names, size);
-		names += size + (names[size] == ' ');
-	}
-	json_array_end(json);
-}
-
-static void write_reading(struct json *json, const struct action *reading)
-{
-	static const char *const keys[] = { [REQUEST_PATH_READ] = "read_as", [REQUEST_PATH_BEGINS] = "read_below" };
-
-	if (reading && reading->path_kind != REQUEST_PATH_SENT)
-		json_bytes(json, keys[reading->path_kind], reading->path, strlen(reading->path));
-}
-
-static void write_request(struct json *json, const struct gate_request *request)
-{
-	json_string(json, "method", request->method);
-	json_bytes(json, "path", request->path, strlen(request->path));
-	if (request->climbs)
-		json_u64(json, "query_climbs", request->climbs);
-	if (request->status)
-		json_u64(json, "status", request->status);
-	json_u64(json, "in_bytes", request->in_bytes);
-	json_u64(json, "out_bytes", request->out_bytes);
-	json_u64(json, "wall_us", request->us);
-	json_string(json, "error", request->problem);
-	if (*request->secrets)
-		write_names(json, "secrets", request->secrets);
-}
-
-static void write_detail(struct json *json, const void *context)
-{
-	const struct net_detail *detail = context;
-	const struct gate_closed *closed = detail->closed;
-
-	if (detail->type)
-		json_string(json, "type", type_name(detail->type));
-	if (detail->port)
-		json_u64(json, "port", detail->port);
-	if (detail->id)
-		json_u64(json, "connection", detail->id);
-	if (detail->detail)
-		json_bytes(json, detail->detail_key, detail->detail, strlen(detail->detail));
-	if (detail->published)
-		json_string(json, "published", detail->published);
-	if (detail->request)
-		write_request(json, detail->request);
-	write_reading(json, detail->reading);
-	if (!closed)
-		return;
-	json_string(json, "address", closed->address);
-	json_u64(json, "in_bytes", closed->in_bytes);
-	json_u64(json, "out_bytes", closed->out_bytes);
-	json_u64(json, "wall_us", closed->us);
-	json_string(json, "error", closed->why);
-}
-
 /* While a policy changes, both must allow it: whichever of them the gate went by. */
 static struct decision decide(const struct net_gate *gate, const struct action *action)
 {
@@ -168,36 +81,9 @@ static struct decision decide(const struct net_gate *gate, const struct action *
 	return policy_decide(gate->next_policy, action);
 }
 
-/* Nothing that a replay allows goes out: the log says so. */
-static const char *verdict_name(const struct net_gate *gate, enum audit_type type, enum verdict verdict)
-{
-	bool is_replayed = gate->run->request->tape == TAPE_REPLAY && verdict == VERDICT_ALLOW && type != AUDIT_NET_DNS;
-
-	return is_replayed ? "replay" : verdict_names[verdict];
-}
-
-static int record(struct net_gate *gate, enum audit_type type, const struct action *action,
-		  const struct decision *decision,
-		  pid_t pid, const struct net_detail *detail)
-{
-	struct audit_event event = {
-		.type = type,
-		.verdict = decision ? verdict_name(gate, type, decision->verdict) : NULL,
-		.rule = decision ? decision->rule.id : NULL,
-		.pid = pid,
-		.subject = action->subject,
-		.subject_size = strlen(action->subject),
-		.write_detail = write_detail,
-		.context = detail,
-	};
-
-	return audit_write(gate->run->audit, &event);
-}
-
 /* What nobody can be asked about is refused; the record says what came of it. */
 static int deny(struct net_gate *gate, enum audit_type type, const struct action *action, struct decision decision,
-		pid_t pid,
-		const struct net_detail *detail)
+		pid_t pid, const struct net_detail *detail)
 {
 	uint32_t episode = 0;
 	int r;
@@ -209,7 +95,7 @@ static int deny(struct net_gate *gate, enum audit_type type, const struct action
 
 	decision.verdict = VERDICT_DENY;
 	gate->run->refusals->denied++;
-	r = record(gate, type, action, &decision, pid, detail);
+	r = gate_record(gate->run, type, action, &decision, pid, detail);
 	return r < 0 ? r : denials_add(&gate->run->refusals->denials, action, &decision, episode);
 }
 
@@ -293,7 +179,7 @@ int gate_log_arrived(struct net_gate *gate, const struct gate_arrived *arrived, 
 	gate->run->refusals->allowed++;
 	if (gate->run->network_policy->audit_network == AUDIT_OFF)
 		return 0;
-	return record(gate, AUDIT_NET_CONNECT, &action, &decision, 0, &detail);
+	return gate_record(gate->run, AUDIT_NET_CONNECT, &action, &decision, 0, &detail);
 }
 
 int gate_log_limit(struct net_gate *gate, const struct gate_limit *limit)
@@ -359,7 +245,7 @@ static int log_lookup(struct net_gate *gate, const struct gate_lookup *lookup, b
 		gate->run->refusals->allowed++;
 	if (gate->run->network_policy->audit_network == AUDIT_OFF)
 		return 0;
-	return record(gate, AUDIT_NET_DNS, &action, &decision, 0, &detail);
+	return gate_record(gate->run, AUDIT_NET_DNS, &action, &decision, 0, &detail);
 }
 
 int gate_log_lookup(struct net_gate *gate, const struct gate_lookup *lookup)
@@ -396,7 +282,7 @@ static int judge_open(struct net_gate *gate, const struct gate_open *open, bool 
 	gate->run->refusals->allowed++;
 	if (gate->run->network_policy->audit_network == AUDIT_OFF)
 		return 1;
-	r = record(gate, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
+	r = gate_record(gate->run, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	return r < 0 ? r : 1;
 }
 
@@ -425,7 +311,7 @@ int gate_log_answered(struct net_gate *gate, const struct gate_open *open, const
 	if (!is_granted)
 		r = deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail);
 	else
-		r = record(gate, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
+		r = gate_record(gate->run, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	gate->run->refusals->allowed += is_granted;
 	if (r < 0)
 		return r;
@@ -510,7 +396,7 @@ int gate_log_closed(struct net_gate *gate, const struct gate_closed *closed)
 
 	note_unreached(gate, closed);
 	if (gate->run->network_policy->audit_network != AUDIT_OFF)
-		r = record(gate, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
+		r = gate_record(gate->run, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
 	return r < 0 ? r : hub_publish(gate->run->hub, EVENT_CLOSED, &closed->out_bytes);
 }
 
@@ -599,7 +485,7 @@ static int log_request(struct net_gate *gate, struct decision decision, const st
 	gate->run->refusals->allowed++;
 	if (gate->run->network_policy->audit_network == AUDIT_OFF)
 		return 0;
-	return record(gate, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, detail);
+	return gate_record(gate->run, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, detail);
 }
 
 int gate_log_request(struct net_gate *gate, const struct gate_request *request)
@@ -654,7 +540,8 @@ int gate_log_failure(struct net_gate *gate)
 	static const char subject[] = "network gate";
 	struct net_detail detail = { .detail_key = "failure", .detail = gate->failure };
 	struct audit_event event = {
-		.type = AUDIT_ALERT, .subject = subject, .subject_size = strlen(subject), .write_detail = write_detail,
+		.type = AUDIT_ALERT, .subject = subject, .subject_size = strlen(subject),
+			.write_detail = net_detail_to_json,
 		.context = &detail,
 	};
 
