@@ -29,22 +29,26 @@ static const char *const permission_names[] = { "deny", "allow" };
 		.meaning = said }
 
 /* How much is looked at: less of it is no permission, but lets happen more unseen. */
-#define WATCHED(its_section, its_name, field, table, without)                                                          \
-	{ its_section, its_name, CHOICE(table), MORE, STORED(field), .unsaid = without, .dimension = "watching" }
+#define WATCHED(its_section, its_name, field, in_snapshot, table, without)                                             \
+	{ its_section, its_name, CHOICE(table), MORE, STORED_AS(field, in_snapshot), .unsaid = without,                \
+	  .dimension = "watching" }
 
 #define LEVEL(its_name, field, reason)                                                                                 \
-	{ "trust", its_name, CHOICE(trust_level_names), LESS(reason), STORED_AS(trust.field, trust_##field) }
+	{ "trust", its_name, CHOICE(trust_level_names), LESS(reason), STORED(trust.field) }
 
 const struct scalar_row scalar_rows[SCALAR_ROW_COUNT] = {
 	[SCALAR_NETWORK_DEFAULT] = { "network", "default", CHOICE(default_names), LESS("the default is stricter there"),
-		STORED(network_default), .unsaid = VERDICT_DENY },
+		STORED_AS(network_default, network.default_verdict), .unsaid = VERDICT_DENY },
 	[SCALAR_NETWORK_HOST] = { "network", "host", SCALAR_SWITCH },
 	[SCALAR_EXEC_DEFAULT] = { "exec", "default", CHOICE(default_names), LESS("the default is stricter there"),
-		STORED(exec_default), .unsaid = VERDICT_ALLOW, .subject = "programs that no rule is about" },
+		STORED_AS(exec_default, exec.default_verdict), .unsaid = VERDICT_ALLOW,
+		.subject = "programs that no rule is about" },
 	[SCALAR_NEW_BINARIES] = { "exec", "new_binaries", SCALAR_SWITCH, LESS("new programs may not be executed there"),
-		STORED(exec_new_binaries), .names = permission_names, .subject = "programs made inside the sandbox" },
+		STORED_AS(exec_new_binaries, exec.new_binaries), .names = permission_names,
+		.subject = "programs made inside the sandbox" },
 	[SCALAR_NAMESPACES] = { "exec", "namespaces", SCALAR_SWITCH, LESS("programs may not make namespaces there"),
-		STORED(user_namespaces), .names = permission_names, .subject = "namespaces of programs' own" },
+		STORED_AS(user_namespaces, exec.user_namespaces), .names = permission_names,
+		.subject = "namespaces of programs' own" },
 
 	RESOURCE(RESOURCE_MEMORY, "resources", "memory", SCALAR_BYTES, "memory of everything together"),
 	RESOURCE(RESOURCE_CPUS, "resources", "cpus", SCALAR_CPUS, "CPUs"),
@@ -59,14 +63,16 @@ const struct scalar_row scalar_rows[SCALAR_ROW_COUNT] = {
 	RESOURCE(RESOURCE_IDLE_MS, "time", "idle", SCALAR_MS, "time without any activity"),
 	RESOURCE(RESOURCE_COMMAND_MS, "time", "command", SCALAR_MS, "time of one command"),
 
-	[SCALAR_DATA_SECRETS] = WATCHED("data", "secrets", data_secrets, data_action_names, DATA_OFF),
-	[SCALAR_DATA_PII] = WATCHED("data", "pii", data_pii, data_action_names, DATA_OFF),
-	[SCALAR_DATA_INJECTION] = WATCHED("data", "injection", data_injection, data_action_names, DATA_OFF),
-	[SCALAR_DATA_OUTGOING] = WATCHED("data", "outgoing", data_outgoing, data_action_names, DATA_OFF),
-	[SCALAR_AUDIT_FILES] = WATCHED("audit", "files", audit_files, audit_depth_names, AUDIT_OFF),
-	[SCALAR_AUDIT_EXEC] = WATCHED("audit", "exec", audit_exec, audit_depth_names, AUDIT_ALL),
-	[SCALAR_AUDIT_NETWORK] = WATCHED("audit", "network", audit_network, audit_depth_names, AUDIT_ALL),
-	[SCALAR_STAGE_AUTO] = WATCHED("stage", "auto", stage_auto, stage_auto_names, STAGE_AUTO_OFF),
+	[SCALAR_DATA_SECRETS] = WATCHED("data", "secrets", data_secrets, data.secrets, data_action_names, DATA_OFF),
+	[SCALAR_DATA_PII] = WATCHED("data", "pii", data_pii, data.pii, data_action_names, DATA_OFF),
+	[SCALAR_DATA_INJECTION] = WATCHED("data", "injection", data_injection, data.injection, data_action_names,
+					  DATA_OFF),
+	[SCALAR_DATA_OUTGOING] = WATCHED("data", "outgoing", data_outgoing, data.outgoing, data_action_names, DATA_OFF),
+	[SCALAR_AUDIT_FILES] = WATCHED("audit", "files", audit_files, audit.files, audit_depth_names, AUDIT_OFF),
+	[SCALAR_AUDIT_EXEC] = WATCHED("audit", "exec", audit_exec, audit.exec, audit_depth_names, AUDIT_ALL),
+	[SCALAR_AUDIT_NETWORK] = WATCHED("audit", "network", audit_network, audit.network, audit_depth_names,
+					 AUDIT_ALL),
+	[SCALAR_STAGE_AUTO] = WATCHED("stage", "auto", stage_auto, stage_auto, stage_auto_names, STAGE_AUTO_OFF),
 	[SCALAR_STAGE_BACKEND] = { "stage", "backend", CHOICE(stage_backend_names),
 		LESS("staged trees are made by the kernel alone there"), STORED(stage_backend),
 		.unsaid = STAGE_BY_OVERLAY },
@@ -76,52 +82,52 @@ const struct scalar_row scalar_rows[SCALAR_ROW_COUNT] = {
 		STORED_AS(ask.timeout_ms, ask_timeout_ms), .unsaid = ASK_TIMEOUT_MS, .min = 1,
 		.max = ASK_TIMEOUT_MAX_MS, .expected = "a time with its unit, 24h at most", .json = "timeout_ms" },
 	[SCALAR_ASK_BELL] = { "ask", "bell", SCALAR_SWITCH, LESS("the bell is silent there"),
-		STORED_AS(ask.bell, ask_bell), .unsaid = true },
+		STORED(ask.bell), .unsaid = true },
 	[SCALAR_ASK_PROMPT] = { "ask", "prompt", SCALAR_SWITCH, LESS("nobody is asked on the terminal there"),
-		STORED_AS(ask.prompt, ask_prompt), .unsaid = true },
+		STORED(ask.prompt), .unsaid = true },
 	[SCALAR_ASK_DESKTOP] = { "ask", "desktop", SCALAR_SWITCH, LESS("nobody is asked on the desktop there"),
-		STORED_AS(ask.desktop, ask_desktop) },
+		STORED(ask.desktop) },
 	/* One that is there can let happen more. Whom an answer is believed from: no change of it is a narrowing. */
 	[SCALAR_ASK_WEBHOOK] = { "ask", "webhook", SCALAR_TEXT, SCALAR_TIGHTER_LESS,
-		STORED_AS(ask.webhook, ask_webhook) },
+		STORED(ask.webhook) },
 	[SCALAR_ASK_WEBHOOK_KEY] = { "ask", "webhook.key", SCALAR_TEXT, SCALAR_TIGHTER_NONE,
-		STORED_AS(ask.webhook_key, ask_webhook_key), .json = "webhook_key" },
+		STORED(ask.webhook_key), .json = "webhook_key" },
 	[SCALAR_ASK_WEBHOOK_KEY_FILE] = { "ask", "webhook.key_file", SCALAR_TEXT, SCALAR_TIGHTER_NONE,
-		STORED_AS(ask.webhook_key_file, ask_webhook_key_file), .json = "webhook_key_file" },
+		STORED(ask.webhook_key_file), .json = "webhook_key_file" },
 	[SCALAR_ASK_WEBHOOK_ANSWERS] = { "ask", "webhook.may_answer", SCALAR_SWITCH, SCALAR_TIGHTER_LESS,
-		STORED_AS(ask.webhook_answers, ask_webhook_answers), .json = "webhook_may_answer" },
+		STORED(ask.webhook_answers), .json = "webhook_may_answer" },
 
 	[SCALAR_MONITOR_BASELINE] = { "monitor", "baseline", SCALAR_SWITCH, MORE,
-		STORED_AS(monitor.baseline, monitor_baseline), .dimension = "watching" },
+		STORED(monitor.baseline), .dimension = "watching" },
 	[SCALAR_MONITOR_BUDGET] = { "monitor", "budget", SCALAR_ONE_IN, LESS("the limit is smaller there"),
-		STORED_AS(monitor.sessions, monitor_sessions), .unsaid = MONITOR_SESSIONS, .min = MONITOR_SESSIONS_MIN,
+		STORED(monitor.sessions), .unsaid = MONITOR_SESSIONS, .min = MONITOR_SESSIONS_MIN,
 		.max = MONITOR_SESSIONS_MAX, .json = "sessions",
 		.expected = "one false alarm in so many sessions, such as 1/100 (1/10 to 1/10000)" },
 	[SCALAR_MONITOR_LEARN] = { "monitor", "learn", SCALAR_NUMBER, LESS("the limit is smaller there"),
-		STORED_AS(monitor.learn, monitor_learn), .unsaid = MONITOR_LEARN, .min = MONITOR_LEARN_MIN,
+		STORED(monitor.learn), .unsaid = MONITOR_LEARN, .min = MONITOR_LEARN_MIN,
 		.max = MONITOR_LEARN_MAX, .expected = "a number of sessions, 5 to 64" },
 	[SCALAR_MONITOR_UNUSUAL] = { "monitor", "unusual", CHOICE(monitor_reaction_names), MORE,
-		STORED_AS(monitor.unusual, monitor_unusual), .unsaid = MONITOR_NOTE, .dimension = "watching" },
+		STORED(monitor.unusual), .unsaid = MONITOR_NOTE, .dimension = "watching" },
 	[SCALAR_MONITOR_CANARY] = { "monitor", "canary", CHOICE(monitor_reaction_names), MORE,
-		STORED_AS(monitor.canary, monitor_canary), .unsaid = MONITOR_NOTE, .dimension = "watching" },
+		STORED(monitor.canary), .unsaid = MONITOR_NOTE, .dimension = "watching" },
 
 	[SCALAR_TRUST_AGENT] = { "trust", "agent", SCALAR_TEXT, SCALAR_TIGHTER_MORE,
-		STORED_AS(trust.agent, trust_agent) },
+		STORED(trust.agent) },
 	[SCALAR_TRUST_START] = LEVEL("start", start, "an agent that nobody knows starts lower there"),
 	[SCALAR_TRUST_CEILING] = LEVEL("ceiling", ceiling, "the ceiling is lower there"),
 	[SCALAR_TRUST_FLOOR] = LEVEL("floor", floor, "the floor is lower there"),
 	[SCALAR_TRUST_RAISE] = LEVEL("raise", raise, "the run is not raised so far there"),
 	[SCALAR_TRUST_ON_FALL] = { "trust", "on_fall", CHOICE(trust_on_fall_names), MORE,
-		STORED_AS(trust.on_fall, trust_on_fall) },
+		STORED(trust.on_fall) },
 	[SCALAR_TRUST_HALF_LIFE] = { "trust", "half_life", SCALAR_MS, SCALAR_TIGHTER_MORE,
 		STORED_AS(trust.half_life_ms, trust_half_life_ms), .min = 1000, .max = TRUST_HALF_LIFE_MAX_MS,
 		.expected = "a time with its unit, from 1s to 23d", .why = "it takes longer there",
 		.json = "half_life_ms" },
 	[SCALAR_TRUST_SESSIONS] = { "trust.probation", "sessions", SCALAR_NUMBER, SCALAR_TIGHTER_NONE,
-		STORED_AS(trust.probation_sessions, trust_sessions), .min = 1, .max = TRUST_SESSIONS_MAX,
+		STORED(trust.probation_sessions), .min = 1, .max = TRUST_SESSIONS_MAX,
 		.expected = "a number of sessions, 1 to 1000" },
 	[SCALAR_TRUST_AT] = { "trust.probation", "at", CHOICE(trust_level_names),
-		STORED_AS(trust.probation_at, trust_at) },
+		STORED(trust.probation_at) },
 };
 
 const char *resource_name(enum resource resource)

@@ -68,28 +68,60 @@ struct snapshot_cooldown {
 	uint64_t denials, within_ms, pause_ms;
 };
 
+struct snapshot_exact_counts {
+	uint32_t files, network, exec;
+};
+
+struct snapshot_network_settings {
+	uint32_t mode, default_verdict;
+	struct snapshot_origin default_origin;
+};
+
+struct snapshot_exec_settings {
+	uint32_t default_verdict;
+	struct snapshot_origin default_origin;
+	uint32_t new_binaries, user_namespaces;
+};
+
+struct snapshot_data {
+	uint32_t secrets, pii, injection, outgoing, canaries, canary_files;
+};
+
+struct snapshot_audit {
+	uint32_t files, exec, network;
+};
+
+struct snapshot_ask {
+	uint32_t bell, prompt, desktop, webhook, webhook_key, webhook_key_file, webhook_answers;
+};
+
+struct snapshot_monitor {
+	uint32_t baseline, sessions, learn, unusual, canary;
+};
+
+struct snapshot_trust {
+	uint32_t agent, start, ceiling, floor, raise, on_fall, probation_sessions, probation_at, is_given, has_level;
+};
+
+struct snapshot_external {
+	uint32_t narrow, command, url, model, secret, when, breaker_action;
+};
+
 struct snapshot_scalars {
 	uint32_t name, project, home;
 	uint32_t level;
-	uint32_t file_exact_count, network_exact_count, exec_exact_count;
-	uint32_t network_mode, network_default;
-	struct snapshot_origin network_default_origin;
-	uint32_t exec_default;
-	struct snapshot_origin exec_default_origin;
-	uint32_t exec_new_binaries, user_namespaces;
-	uint32_t data_secrets, data_pii, data_injection, data_outgoing, canaries, canary_files;
-	uint32_t audit_files, audit_exec, audit_network;
+	struct snapshot_exact_counts exact;
+	struct snapshot_network_settings network;
+	struct snapshot_exec_settings exec;
+	struct snapshot_data data;
+	struct snapshot_audit audit;
 	uint32_t degrade;
 	uint32_t stage_auto, stage_backend;
-	uint32_t ask_bell, ask_prompt, ask_desktop, ask_webhook;
-	uint32_t ask_webhook_key, ask_webhook_key_file, ask_webhook_answers;
+	struct snapshot_ask ask;
 	uint32_t verify[VERIFY_ROW_COUNT * VERIFY_SURENESS_COUNT];
-	uint32_t monitor_baseline, monitor_sessions, monitor_learn, monitor_unusual, monitor_canary;
-	uint32_t trust_agent;
-	uint32_t trust_start, trust_ceiling, trust_floor, trust_raise, trust_on_fall;
-	uint32_t trust_sessions, trust_at, trust_is_given, trust_has_level, external_narrow;
-	uint32_t external_command, external_url, external_model, external_secret;
-	uint32_t external_when, breaker_action;
+	struct snapshot_monitor monitor;
+	struct snapshot_trust trust;
+	struct snapshot_external external;
 	uint32_t reserved; /* 0 */
 	uint64_t trust_half_life_ms;
 	uint64_t ask_timeout_ms, external_timeout_ms;

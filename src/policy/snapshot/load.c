@@ -269,10 +269,10 @@ static void load_canaries(struct loader *loader, const struct snapshot_scalars *
 	char normal[POLICY_CANARY_PATH_MAX + 1];
 	size_t count = 0;
 
-	policy->canaries = vector(loader, in->canaries);
+	policy->canaries = vector(loader, in->data.canaries);
 	for (const char *const *name = policy->canaries; name && *name; name++)
 		loader->is_bad |= !secret_name_is_valid(*name);
-	policy->canary_files = vector(loader, in->canary_files);
+	policy->canary_files = vector(loader, in->data.canary_files);
 	for (const char *const *path = policy->canary_files; path && *path; path++)
 		loader->is_bad |= ++count > POLICY_CANARY_FILES_MAX ||
 				  path_normalise(normal, sizeof normal, *path) < 0 || !str_equal(normal, *path) ||
@@ -281,8 +281,8 @@ static void load_canaries(struct loader *loader, const struct snapshot_scalars *
 
 static void load_trust(struct loader *loader, const struct snapshot_scalars *in, struct trust_settings *trust)
 {
-	trust->is_given = checked(loader, in->trust_is_given, 2);
-	trust->has_level = checked(loader, in->trust_has_level, 2);
+	trust->is_given = checked(loader, in->trust.is_given, 2);
+	trust->has_level = checked(loader, in->trust.has_level, 2);
 	loader->is_bad |= (trust->agent && !trust_agent_is_valid(trust->agent)) || trust->floor > trust->start ||
 			  trust->start > trust->ceiling || trust->probation_sessions > TRUST_SESSIONS_MAX ||
 			  (trust->is_given && !trust->half_life_ms) || trust->half_life_ms > TRUST_HALF_LIFE_MAX_MS;
@@ -290,15 +290,15 @@ static void load_trust(struct loader *loader, const struct snapshot_scalars *in,
 
 static void load_external(struct loader *loader, const struct snapshot_scalars *in, struct external_verifier *out)
 {
-	out->command = vector(loader, in->external_command);
-	out->url = string_or_null(loader, in->external_url);
-	out->model = string_or_null(loader, in->external_model);
-	out->secret = string_or_null(loader, in->external_secret);
-	out->when = checked(loader, in->external_when, VERIFY_WHEN_COUNT);
-	out->narrow = checked(loader, in->external_narrow, NARROW_COUNT);
+	out->command = vector(loader, in->external.command);
+	out->url = string_or_null(loader, in->external.url);
+	out->model = string_or_null(loader, in->external.model);
+	out->secret = string_or_null(loader, in->external.secret);
+	out->when = checked(loader, in->external.when, VERIFY_WHEN_COUNT);
+	out->narrow = checked(loader, in->external.narrow, NARROW_COUNT);
 	out->timeout_ms = in->external_timeout_ms;
 	out->breaker = load_cooldown(loader, &in->breaker);
-	out->breaker_action = checked(loader, in->breaker_action, BREAKER_ACTION_COUNT);
+	out->breaker_action = checked(loader, in->external.breaker_action, BREAKER_ACTION_COUNT);
 	if (out->command && !out->command[0])
 		out->command = NULL;
 	if (external_is_given(out))
@@ -319,10 +319,10 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->project = string(loader, in->project);
 	policy->home = string(loader, in->home);
 	policy->level = checked(loader, in->level, TRUST_COUNT);
-	policy->network_mode = checked(loader, in->network_mode, NETWORK_MODE_COUNT);
+	policy->network_mode = checked(loader, in->network.mode, NETWORK_MODE_COUNT);
 	load_rows(loader, in, policy);
-	policy->network_default_origin = origin(loader, &in->network_default_origin);
-	policy->exec_default_origin = origin(loader, &in->exec_default_origin);
+	policy->network_default_origin = origin(loader, &in->network.default_origin);
+	policy->exec_default_origin = origin(loader, &in->exec.default_origin);
 	check_ask(loader, &policy->ask);
 	load_verify(loader, in, &policy->verify);
 	check_monitor(loader, &policy->monitor);
@@ -333,9 +333,9 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->network_cooldown = load_cooldown(loader, &in->network_cooldown);
 	policy->cooldown = load_cooldown(loader, &in->cooldown);
 	load_rates(loader, policy);
-	policy->file_exact_count = in->file_exact_count;
-	policy->network_exact_count = in->network_exact_count;
-	policy->exec_exact_count = in->exec_exact_count;
+	policy->file_exact_count = in->exact.files;
+	policy->network_exact_count = in->exact.network;
+	policy->exec_exact_count = in->exact.exec;
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		policy->limits[i] =
 			(struct resource_limit){ limits[i].value, origin(loader, &limits[i].origin) };

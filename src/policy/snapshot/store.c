@@ -140,21 +140,21 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 		.project = put_string(writer, policy->project ? policy->project : ""),
 		.home = put_string(writer, policy->home ? policy->home : ""),
 		.level = policy->level,
-		.file_exact_count = (uint32_t)policy->file_exact_count,
-		.network_exact_count = (uint32_t)policy->network_exact_count,
-		.exec_exact_count = (uint32_t)policy->exec_exact_count,
-		.network_mode = policy->network_mode,
-		.network_default_origin = put_origin(writer, &policy->network_default_origin),
-		.exec_default_origin = put_origin(writer, &policy->exec_default_origin),
-		.canaries = put_vector(writer, policy->canaries),
-		.canary_files = put_vector(writer, policy->canary_files),
+		.exact.files = (uint32_t)policy->file_exact_count,
+		.exact.network = (uint32_t)policy->network_exact_count,
+		.exact.exec = (uint32_t)policy->exec_exact_count,
+		.network.mode = policy->network_mode,
+		.network.default_origin = put_origin(writer, &policy->network_default_origin),
+		.exec.default_origin = put_origin(writer, &policy->exec_default_origin),
+		.data.canaries = put_vector(writer, policy->canaries),
+		.data.canary_files = put_vector(writer, policy->canary_files),
 		.degrade = policy->degrade,
-		.trust_is_given = policy->trust.is_given,
-		.trust_has_level = policy->trust.has_level,
-		.external_when = policy->external.when,
-		.external_narrow = policy->external.narrow,
+		.trust.is_given = policy->trust.is_given,
+		.trust.has_level = policy->trust.has_level,
+		.external.when = policy->external.when,
+		.external.narrow = policy->external.narrow,
 		.external_timeout_ms = policy->external.timeout_ms,
-		.breaker_action = policy->external.breaker_action,
+		.external.breaker_action = policy->external.breaker_action,
 		.breaker = cooldown_record(&policy->external.breaker),
 		.network_cooldown = cooldown_record(&policy->network_cooldown),
 		.cooldown = cooldown_record(&policy->cooldown),
@@ -164,10 +164,10 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 		record.verify[i] = policy->verify.of[i / VERIFY_SURENESS_COUNT][i % VERIFY_SURENESS_COUNT];
 	/* Strings are stored in the order in which they come. */
 	fill_rows(writer, policy, &record);
-	record.external_command = put_vector(writer, policy->external.command);
-	record.external_url = put_string(writer, policy->external.url);
-	record.external_model = put_string(writer, policy->external.model);
-	record.external_secret = put_string(writer, policy->external.secret);
+	record.external.command = put_vector(writer, policy->external.command);
+	record.external.url = put_string(writer, policy->external.url);
+	record.external.model = put_string(writer, policy->external.model);
+	record.external.secret = put_string(writer, policy->external.secret);
 	PUT_RECORD(writer, SECTION_POLICY, record);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		PUT_RECORD(writer, SECTION_LIMITS,
