@@ -32,33 +32,46 @@ struct vec *condition_nested(struct condition *condition, size_t at)
 	return (struct vec *)((char *)condition + offsets[at]);
 }
 
-/* "@name" becomes what the list has. */
+static const struct named_list *find_list(struct rules *rules, struct diags *diags, struct place place,
+					  const char *name)
+{
+	const struct named_list *list = rules_find_list(rules, name);
+	const char *names[RULE_LISTS_MAX], *nearest;
+
+	if (list)
+		return list;
+	for (size_t at = 0; at < rules->lists.count; at++)
+		names[at] = ((struct named_list *)rules->lists.items)[at].name;
+	nearest = names_nearest(names, rules->lists.count, name);
+	diag_add(diags, place, "there is no list @%s%s%s%s", name, nearest ? "; did you mean \"@" : "",
+		 nearest ? nearest : "", nearest ? "\"?" : "");
+	return NULL;
+}
+
+/*
+ * "@name" becomes what the list has. A list alone is lent as it is, which is most of them: the same memory then, for
+ * whoever looks whether two vectors are the same.
+ */
 static void resolve(struct rules *rules, struct diags *diags, struct place place, struct vec *patterns)
 {
 	struct vec resolved = { 0 };
 	const char *const *items = patterns->items;
-	const char *names[RULE_LISTS_MAX];
+	const struct named_list *list = NULL;
+	size_t plain = 0;
 
+	while (plain < patterns->count && items[plain][0] != '@')
+		plain++;
+	if (plain == patterns->count)
+		return;
 	for (size_t i = 0; i < patterns->count; i++) {
-		const struct named_list *list;
-
-		if (items[i][0] != '@') {
+		list = items[i][0] == '@' ? find_list(rules, diags, place, items[i] + 1) : NULL;
+		if (list && patterns->count == 1) {
+			*patterns = list->patterns;
+			return;
+		}
+		if (items[i][0] != '@')
 			vec_add_text(&rules->arena, &resolved, items[i]);
-			continue;
-		}
-		list = rules_find_list(rules, items[i] + 1);
-		if (!list) {
-			const char *nearest;
-
-			for (size_t at = 0; at < rules->lists.count; at++)
-				names[at] = ((struct named_list *)rules->lists.items)[at].name;
-			nearest = names_nearest(names, rules->lists.count, items[i] + 1);
-			diag_add(diags, place, "there is no list %s%s%s%s", items[i], nearest ?
-				"; did you mean \"@" : "",
-				 nearest ? nearest : "", nearest ? "\"?" : "");
-			continue;
-		}
-		for (size_t at = 0; at < list->patterns.count; at++)
+		for (size_t at = 0; list && at < list->patterns.count; at++)
 			vec_add_text(&rules->arena, &resolved, ((const char **)list->patterns.items)[at]);
 	}
 	*patterns = resolved;
