@@ -35,7 +35,7 @@ struct outcome {
 	struct err err;
 };
 
-static void print_error(const struct err *err)
+static void print_error(const struct run_request *request, const struct err *err)
 {
 	const char *advice = err_advice(err);
 	char memory[1200];
@@ -43,19 +43,17 @@ static void print_error(const struct err *err)
 
 	buf_init_fixed(&out, memory, sizeof memory);
 	buf_printf(&out, "atoll: %s%s%s\n", err->message, err_joint(err), advice);
-	if (fd_write_full(2, out.bytes, out.size) < 0)
-		return; /* nobody reads */
+	run_request_tell(request, &out);
 }
 
-static void say(const char *format, const char *text)
+static void say(const struct run_request *request, const char *format, const char *text)
 {
 	char memory[600];
 	struct buf out;
 
 	buf_init_fixed(&out, memory, sizeof memory);
 	buf_printf(&out, format, text);
-	if (fd_write_full(2, out.bytes, out.size) < 0)
-		return; /* nobody reads */
+	run_request_tell(request, &out);
 }
 
 static bool has_staged(const struct run_request *request, const char *session)
@@ -81,7 +79,7 @@ static void print_lost_sessions(const struct run_request *request)
 	at = text;
 	while ((line = strsep(&at, "\n")))
 		if (strlen(line) == SESSION_ID_SIZE - 1)
-			say(has_staged(request, line)
+			say(request, has_staged(request, line)
 				    ? "atoll: session %s was cut off: its supervisor was killed; its log and what it "
 				      "staged are kept (atoll log, atoll ps -a, atoll diff)\n"
 				    : "atoll: session %s was cut off: its supervisor was killed; its log is kept "
@@ -93,7 +91,7 @@ static void print_notes(const struct run_request *request)
 {
 	/* Quiet or not: nobody shall run with it and not know. */
 	if (request->test_hosts)
-		say("atoll: test hook ATOLL_TEST_HOSTS: names lead to %s\n", request->test_hosts);
+		say(request, "atoll: test hook ATOLL_TEST_HOSTS: names lead to %s\n", request->test_hosts);
 	if (request->flags & REQUEST_QUIET)
 		return;
 	print_lost_sessions(request);
@@ -190,11 +188,11 @@ static int wait_for_start(const struct run_request *request, int fd)
 		return 0;
 	}
 	if (n == (ssize_t)sizeof outcome) {
-		print_error(&outcome.err);
+		print_error(request, &outcome.err);
 		return outcome.status;
 	}
 	err_set(&outcome.err, ERR_INTERNAL, 0, "start", "the sandbox ended before it lived");
-	print_error(&outcome.err);
+	print_error(request, &outcome.err);
 	return 125;
 }
 
@@ -243,8 +241,8 @@ int launch_box(const struct run_request *request, const struct run_policy *polic
 	print_notes(request);
 	status = request->flags & REQUEST_DETACH ? detach(&launch, &err) : run(&launch, FD_NONE, &err);
 	if (err.code != ERR_NONE)
-		print_error(&err);
+		print_error(request, &err);
 	if (err.code != ERR_NONE && narrowing_holds(request->narrowing))
-		say("%s", narrowing_hint);
+		say(request, "%s", narrowing_hint);
 	return status < 0 ? 125 : status;
 }

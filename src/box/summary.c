@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "box/state.h"
 #include "gate-exec/verifier.h"
-#include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
 #include "session/narrowing.h"
@@ -373,8 +372,7 @@ void summary_print_missing(const struct box *box)
 	buf_init_fixed(&out, memory, sizeof memory);
 	put_missing(box, &out);
 	put_backend(box, &out);
-	if (out.size && fd_write_full(2, out.bytes, out.size) < 0)
-		return; /* nobody reads */
+	run_request_tell(box->run.request, &out);
 }
 
 void summary_print(const struct box *box)
@@ -400,7 +398,5 @@ void summary_print(const struct box *box)
 		put_changes(box, &out);
 		put_earlier(box, &out);
 	}
-	/* stderr may be closed or full: then there is nobody to tell. */
-	if (out.size && fd_write_full(2, out.bytes, out.size) < 0)
-		return;
+	run_request_tell(box->run.request, &out);
 }

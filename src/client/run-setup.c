@@ -587,6 +587,7 @@ int run_setup_start(const struct run_setup *given, char **command, uint64_t star
 		.argv = command,
 		.env = given->environment ? given->environment : environ,
 		.starter = given->starter,
+		.notice = given->notice,
 		.env_exact = given->exact_env,
 		.env_added = given->exact_env ? given->exact_env : added,
 		.publish = published,

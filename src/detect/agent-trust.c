@@ -572,8 +572,7 @@ static void tell_terminal(const struct agent_trust *agent)
 	buf_printf(&out, "\natoll: %s: agent %s fell to %s (%s), and everything stands still; "
 			 "`atoll trust %s --raise …` lets it go on, `atoll stop %s` ends it\n",
 		   session, name, trust_level_names[agent->level], agent->cause, name, session);
-	if (fd_write_full(2, out.bytes, out.size) < 0)
-		return; /* nobody reads */
+	run_request_tell(agent->run->request, &out);
 }
 
 static int hold_still(struct agent_trust *agent)

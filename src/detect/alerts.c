@@ -258,7 +258,7 @@ static void say(struct alerts *alerts, const char *text)
 	buf_init_fixed(&out, memory, sizeof memory);
 	buf_printf(&out, "atoll: %s: alert: %s\n", alerts->run->request->session, text);
 	if (buf_error(&out) == 0)
-		(void)!write(2, out.bytes, out.size);
+		run_request_tell(alerts->run->request, &out);
 }
 
 /* ---- to raise one ---- */

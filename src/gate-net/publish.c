@@ -148,8 +148,8 @@ int publish_announce(struct net_gate *gate)
 	}
 	if (r == 0)
 		r = fd_replace_file_at(gate->store->dir_fd, PUBLISH_FILE, kept.bytes, kept.size, 0600);
-	if (r == 0 && !(gate->run->request->flags & REQUEST_QUIET) && fd_write_full(2, text.bytes, text.size) < 0)
-		return 0; /* nobody reads */
+	if (r == 0 && !(gate->run->request->flags & REQUEST_QUIET))
+		run_request_tell(gate->run->request, &text);
 	return r;
 }
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/hash.h"
 #include "policy/policy.h"
 
@@ -87,6 +88,7 @@ struct run_request {
 	const char *test_break;      /* ATOLL_TEST_BREAK: fails closed only; NULL */
 	const char *test_limits;     /* ATOLL_TEST_LIMITS: forced backend; NULL */
 	const char *test_hosts;      /* ATOLL_TEST_HOSTS: where names lead, judged like what a resolver says; NULL */
+	void (*notice)(const char *text); /* what people are told, with its newlines; NULL: nobody is */
 	const struct run_starter *starter; /* with REQUEST_DETACH; NULL: the command line */
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
 	char **argv;                 /* may be empty with REQUEST_DETACH */
@@ -120,3 +122,6 @@ struct run_policy {
 	const struct snapshot *snapshot;
 	const struct policy *policy; /* the view of snapshot */
 };
+
+/* Tells people this, where anybody is told. The text ends in its buffer with a NUL afterwards. */
+void run_request_tell(const struct run_request *request, struct buf *text);

@@ -197,6 +197,7 @@ int self_test_check(const struct self_test_request *request, char *why, size_t s
 {
 	struct run_setup setup = {
 		.flags = REQUEST_CHECK | REQUEST_QUIET,
+		.notice = say_notice,
 		.policy = request->policy,
 		.trust = request->trust,
 	};
@@ -477,6 +478,7 @@ static int probe_in(struct stand *stand, const struct self_test_request *request
 {
 	struct run_setup setup = {
 		.flags = REQUEST_QUIET | REQUEST_NO_TTY,
+		.notice = say_notice,
 		.policy = stand->policy,
 		.trust = request->trust,
 		.project = stand->project,
