@@ -88,5 +88,7 @@ int asking_reply_get(struct frame *frame, struct asking_reply *ret_reply)
 	int r = layout_get_frame(frame, reply_rows, ARRAY_SIZE(reply_rows), ret_reply);
 	bool has_amount = r == 0 && (ret_reply->scope == ASKING_USES || ret_reply->scope == ASKING_TIME);
 
-	return r == 0 && has_amount != (ret_reply->amount > 0) ? -EBADMSG : r;
+	if (r == 0 && has_amount != (ret_reply->amount > 0))
+		return layout_refuse(frame, reply_rows, ARRAY_SIZE(reply_rows), ret_reply);
+	return r;
 }

@@ -95,7 +95,9 @@ int gate_lookup_get(struct frame *frame, struct gate_lookup *to)
 {
 	int r = layout_get_frame(frame, lookup_rows, ARRAY_SIZE(lookup_rows), to);
 
-	return r == 0 && (to->is_allowed && to->is_paused) ? -EBADMSG : r;
+	if (r == 0 && to->is_allowed && to->is_paused)
+		return layout_refuse(frame, lookup_rows, ARRAY_SIZE(lookup_rows), to);
+	return r;
 }
 
 static const struct layout open_rows[] = {
@@ -200,7 +202,7 @@ int gate_ask_get(struct frame *frame, struct gate_ask *to)
 {
 	int r = layout_get_frame(frame, ask_rows, ARRAY_SIZE(ask_rows), to);
 
-	return r == 0 && (!to->id) ? -EBADMSG : r;
+	return r == 0 && (!to->id) ? layout_refuse(frame, ask_rows, ARRAY_SIZE(ask_rows), to) : r;
 }
 
 static const struct layout answer_rows[] = {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/init.h"
 
+#include "wire/layout.h"
+
 int init_spawn_put(struct buf *out, const struct init_spawn *spawn)
 {
 	frame_begin(out, INIT_SPAWN);
@@ -41,33 +43,25 @@ int init_spawn_get(struct frame *frame, struct init_spawn *ret_spawn)
 	return 0;
 }
 
-int init_exit_put(struct buf *out, const struct init_exit *event)
+static const struct layout exit_rows[] = {
+	LAYOUT(init_exit, U32, id),
+	LAYOUT(init_exit, U32, code),
+	LAYOUT_MAX(init_exit, U32, signal, 64),
+	LAYOUT(init_exit, U64, user_us),
+	LAYOUT(init_exit, U64, system_us),
+	LAYOUT(init_exit, U64, max_rss_bytes),
+};
+
+int init_exit_put(struct buf *out, const struct init_exit *from)
 {
-	frame_begin(out, INIT_EXITED);
-	frame_put_u32(out, event->id);
-	frame_put_u32(out, (uint32_t)event->code);
-	frame_put_u32(out, (uint32_t)event->signal);
-	frame_put_u64(out, event->user_us);
-	frame_put_u64(out, event->system_us);
-	frame_put_u64(out, event->max_rss_bytes);
-	return frame_end(out);
+	return layout_put_frame(out, INIT_EXITED, exit_rows, ARRAY_SIZE(exit_rows), from);
 }
 
-int init_exit_get(struct frame *frame, struct init_exit *ret_event)
+int init_exit_get(struct frame *frame, struct init_exit *to)
 {
-	struct init_exit event = { 0 };
-	int r;
+	int r = layout_get_frame(frame, exit_rows, ARRAY_SIZE(exit_rows), to);
 
-	event.id = frame_get_u32(frame);
-	event.code = (int32_t)frame_get_u32(frame);
-	event.signal = (int32_t)frame_get_u32(frame);
-	event.user_us = frame_get_u64(frame);
-	event.system_us = frame_get_u64(frame);
-	event.max_rss_bytes = frame_get_u64(frame);
-	r = frame_finish(frame);
-	if (r == 0 && (event.code < -1 || event.code > 255 || event.signal < 0 || event.signal > 64))
-		r = -EBADMSG;
-	if (r == 0)
-		*ret_event = event;
+	if (r == 0 && (to->code < -1 || to->code > 255))
+		return layout_refuse(frame, exit_rows, ARRAY_SIZE(exit_rows), to);
 	return r;
 }

@@ -3,39 +3,34 @@
 
 #include <string.h>
 
+#include "wire/layout.h"
+
 const char *const judge_verdict_names[JUDGE_VERDICT_COUNT] = {
 	[JUDGE_ALLOW] = "allow", [JUDGE_DENY] = "deny", [JUDGE_UNCLEAR] = "unclear",
 };
 
-int judge_start_put(struct buf *out, const struct judge_start *start)
+static const struct layout start_rows[] = {
+	LAYOUT(judge_start, U32, flags),
+	LAYOUT(judge_start, U64, timeout_ms),
+	LAYOUT(judge_start, STRV, command),
+	LAYOUT(judge_start, STRV, environment),
+	LAYOUT(judge_start, TEXT_OR_NULL, url),
+	LAYOUT(judge_start, TEXT_OR_NULL, model),
+};
+
+int judge_start_put(struct buf *out, const struct judge_start *from)
 {
-	frame_begin(out, JUDGE_START);
-	frame_put_u32(out, start->flags);
-	frame_put_u64(out, start->timeout_ms);
-	frame_put_strv(out, (const char *const *)start->command);
-	frame_put_strv(out, (const char *const *)start->environment);
-	frame_put_string(out, start->url);
-	frame_put_string(out, start->model);
-	return frame_end(out);
+	return layout_put_frame(out, JUDGE_START, start_rows, ARRAY_SIZE(start_rows), from);
 }
 
-int judge_start_get(struct frame *frame, struct judge_start *ret_start)
+int judge_start_get(struct frame *frame, struct judge_start *to)
 {
-	struct judge_start start = { .flags = frame_get_u32(frame) };
+	int r = layout_get_frame(frame, start_rows, ARRAY_SIZE(start_rows), to);
 
-	start.timeout_ms = frame_get_u64(frame);
-	start.command = frame_get_strv(frame);
-	start.environment = frame_get_strv(frame);
-	start.url = frame_get_string(frame);
-	start.model = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || start.flags & ~(uint32_t)JUDGE_FLAGS || !start.timeout_ms || !start.command ||
-	    !start.environment || !start.command[0] == !start.url || !start.url != !start.model) {
-		free(start.command);
-		free(start.environment);
-		return -EBADMSG;
-	}
-	*ret_start = start;
-	return 0;
+	if (r == 0 && (to->flags & ~(uint32_t)JUDGE_FLAGS || !to->timeout_ms || !to->command[0] == !to->url ||
+		       !to->url != !to->model))
+		return layout_refuse(frame, start_rows, ARRAY_SIZE(start_rows), to);
+	return r;
 }
 
 static int put_case(struct buf *out, enum judge_message type, uint32_t id, const char *json)

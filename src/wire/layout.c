@@ -100,16 +100,30 @@ static bool get_field(struct frame *frame, const struct layout *row, void *field
 	}
 }
 
+static size_t field_size(const struct layout *row)
+{
+	static const size_t sizes[] = {
+		[LAYOUT_U32] = sizeof(uint32_t), [LAYOUT_U64] = sizeof(uint64_t), [LAYOUT_U16] = sizeof(uint16_t),
+		[LAYOUT_BOOL] = sizeof(bool),
+	};
+
+	if (row->kind == LAYOUT_ARRAY)
+		return row->limit;
+	return row->kind < ARRAY_SIZE(sizes) ? sizes[row->kind] : sizeof(void *);
+}
+
+static void clear(const struct layout *rows, size_t count, void *to)
+{
+	for (size_t i = 0; i < count; i++)
+		memset((char *)to + rows[i].offset, 0, field_size(&rows[i]));
+}
+
 int layout_refuse(struct frame *frame, const struct layout *rows, size_t count, void *to)
 {
-	for (size_t i = 0; i < count; i++) {
-		char ***strv = (char ***)((char *)to + rows[i].offset);
-
-		if (rows[i].kind != LAYOUT_STRV)
-			continue;
-		free(*strv);
-		*strv = NULL;
-	}
+	for (size_t i = 0; i < count; i++)
+		if (rows[i].kind == LAYOUT_STRV)
+			free(*(char ***)((char *)to + rows[i].offset));
+	clear(rows, count, to);
 	frame->error = -EBADMSG;
 	return -EBADMSG;
 }
@@ -118,9 +132,7 @@ int layout_get(struct frame *frame, const struct layout *rows, size_t count, voi
 {
 	bool is_sound = true;
 
-	for (size_t i = 0; i < count; i++)
-		if (rows[i].kind == LAYOUT_STRV)
-			*(char ***)((char *)to + rows[i].offset) = NULL;
+	clear(rows, count, to);
 	for (size_t i = 0; is_sound && i < count; i++)
 		is_sound = get_field(frame, &rows[i], (char *)to + rows[i].offset) && !frame->error;
 	return is_sound ? 0 : layout_refuse(frame, rows, count, to);

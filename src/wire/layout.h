@@ -39,11 +39,11 @@ void layout_put(struct buf *out, const struct layout *rows, size_t count, const 
 
 /*
  * Reads them; strings are borrowed from the frame. 0; -EBADMSG where one is missing or beyond its limit: the frame has
- * failed for good, *to holds nothing that is owned, and the rest of it means nothing.
+ * failed for good, and the fields of *to are zero.
  */
 int layout_get(struct frame *frame, const struct layout *rows, size_t count, void *to) MUST_USE;
 
-/* What layout_get() made and a caller then refuses: frees the arrays. -EBADMSG, and the frame has failed for good. */
+/* What layout_get() made and a caller then refuses: frees the arrays, and zeroes the fields. -EBADMSG. */
 int layout_refuse(struct frame *frame, const struct layout *rows, size_t count, void *to);
 
 /* The whole frame of this type. 0 or the buffer's error. */

@@ -28,9 +28,7 @@ int notify_start_put(struct buf *out, const struct notify_start *from)
 
 int notify_start_get(struct frame *frame, struct notify_start *to)
 {
-	int r = layout_get_frame(frame, start_rows, ARRAY_SIZE(start_rows), to);
-
-	return r == 0 && (to->flags & ~(uint32_t)NOTIFY_FLAGS) ? -EBADMSG : r;
+	return layout_get_frame(frame, start_rows, ARRAY_SIZE(start_rows), to);
 }
 
 static const struct layout question_rows[] = {
@@ -55,7 +53,7 @@ int notify_question_get(struct frame *frame, struct notify_question *to)
 {
 	int r = layout_get_frame(frame, question_rows, ARRAY_SIZE(question_rows), to);
 
-	return r == 0 && (!to->number) ? -EBADMSG : r;
+	return r == 0 && (!to->number) ? layout_refuse(frame, question_rows, ARRAY_SIZE(question_rows), to) : r;
 }
 
 int notify_close_put(struct buf *out, uint32_t number, enum notify_end end)

@@ -5,55 +5,42 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "wire/layout.h"
 
-int trial_begin_put(struct buf *out, const struct trial_begin *begin)
+static const struct layout begin_rows[] = {
+	LAYOUT(trial_begin, TEXT, session),
+	LAYOUT(trial_begin, TEXT, cwd),
+	LAYOUT(trial_begin, U32, has_no_input),
+	LAYOUT(trial_begin, STRV, argv),
+	LAYOUT(trial_begin, STRV, env),
+};
+
+int trial_begin_put(struct buf *out, const struct trial_begin *from)
 {
-	frame_begin(out, TRIAL_BEGIN);
-	frame_put_string(out, begin->session);
-	frame_put_string(out, begin->cwd);
-	frame_put_u32(out, begin->has_no_input);
-	frame_put_strv(out, (const char *const *)begin->argv);
-	frame_put_strv(out, (const char *const *)begin->env);
-	return frame_end(out);
+	return layout_put_frame(out, TRIAL_BEGIN, begin_rows, ARRAY_SIZE(begin_rows), from);
 }
 
-int trial_begin_get(struct frame *frame, struct trial_begin *ret_begin)
+int trial_begin_get(struct frame *frame, struct trial_begin *to)
 {
-	struct trial_begin begin = { .session = frame_get_string(frame) };
+	int r = layout_get_frame(frame, begin_rows, ARRAY_SIZE(begin_rows), to);
 
-	begin.cwd = frame_get_string(frame);
-	begin.has_no_input = frame_get_u32(frame);
-	begin.argv = frame_get_strv(frame);
-	begin.env = frame_get_strv(frame);
-	if (frame_finish(frame) == 0 && begin.session && begin.cwd && begin.argv && begin.argv[0] && begin.env) {
-		*ret_begin = begin;
-		return 0;
-	}
-	free(begin.argv);
-	free(begin.env);
-	return -EBADMSG;
+	return r == 0 && (!to->argv[0]) ? layout_refuse(frame, begin_rows, ARRAY_SIZE(begin_rows), to) : r;
 }
 
-int trial_shown_put(struct buf *out, const struct trial_shown *shown)
+static const struct layout shown_rows[] = {
+	LAYOUT_MAX(trial_shown, U32, result, TRIAL_RESULT_COUNT - 1),
+	LAYOUT(trial_shown, TEXT, trial),
+	LAYOUT_MAX(trial_shown, TEXT, text, TRIAL_TEXT_SIZE - 1),
+};
+
+int trial_shown_put(struct buf *out, const struct trial_shown *from)
 {
-	frame_begin(out, TRIAL_SHOWN);
-	frame_put_u32(out, shown->result);
-	frame_put_string(out, shown->trial);
-	frame_put_string(out, shown->text);
-	return frame_end(out);
+	return layout_put_frame(out, TRIAL_SHOWN, shown_rows, ARRAY_SIZE(shown_rows), from);
 }
 
-int trial_shown_get(struct frame *frame, struct trial_shown *ret_shown)
+int trial_shown_get(struct frame *frame, struct trial_shown *to)
 {
-	struct trial_shown shown = { .result = frame_get_u32(frame) };
-
-	shown.trial = frame_get_string(frame);
-	shown.text = frame_get_string(frame);
-	if (frame_finish(frame) < 0 || !shown.trial || !shown.text || shown.result >= TRIAL_RESULT_COUNT ||
-	    strlen(shown.text) >= TRIAL_TEXT_SIZE)
-		return -EBADMSG;
-	*ret_shown = shown;
-	return 0;
+	return layout_get_frame(frame, shown_rows, ARRAY_SIZE(shown_rows), to);
 }
 
 int trial_compared_put(struct buf *out, bool differs, const char *text)

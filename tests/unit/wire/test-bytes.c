@@ -14,8 +14,11 @@
 #include "wire/asking.h"
 #include "wire/desk.h"
 #include "wire/gate.h"
+#include "wire/init.h"
+#include "wire/judge.h"
 #include "wire/notify.h"
 #include "wire/token.h"
+#include "wire/trial.h"
 #include "wire/verify.h"
 
 /*
@@ -195,6 +198,19 @@ static void other_frames(void **state)
 	CHECK_PART(token_allowance_put(&out, &allowance), "84c9ebd7af2b2962");
 }
 
+static void starting_frames(void **state)
+{
+	const struct judge_start start = { 1, 5000, words, words, NULL, NULL };
+	const struct trial_begin begin = { "s", "/", 1, words, words };
+	const struct trial_shown result = { TRIAL_TOLD, "", "text" };
+	const struct init_exit end = { 1, -1, 9, 2, 3, 4 };
+
+	CHECK(judge_start_put(&out, &start), "d5bac3da3017bef4");
+	CHECK(trial_begin_put(&out, &begin), "f6de1af5879c6dbd");
+	CHECK(trial_shown_put(&out, &result), "7a42f445442a7f36");
+	CHECK(init_exit_put(&out, &end), "97e75a7b2dc774f9");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +220,7 @@ int main(void)
 		cmocka_unit_test(asking_frames),
 		cmocka_unit_test(desk_frames),
 		cmocka_unit_test(other_frames),
+		cmocka_unit_test(starting_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
