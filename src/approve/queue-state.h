@@ -74,7 +74,7 @@ struct asking_shown queue_shown_of(const struct queue_request *request);
 /* All of it anew; -ENOMEM. */
 int queue_shown_copy(const struct asking_shown *shown, struct asking_shown *ret_copy) MUST_USE;
 
-/* Frees a copy. */
+/* Frees the texts of a copy of queue_shown_copy(), and leaves none of them behind. */
 void queue_shown_done(struct asking_shown *shown);
 
 /* As people are told of it; borrows from the question. */
@@ -89,7 +89,7 @@ void queue_seal(struct question *question);
 /* Bytes of all that must be shown whole. */
 size_t queue_shown_size(const struct asking_shown *shown);
 
-/* A borrowed view. */
+/* The same as terms of a grant, which borrow its texts. */
 struct grant_terms queue_terms(const struct asking_shown *shown);
 
 /* ---- queue.c ---- */
@@ -130,12 +130,12 @@ bool queue_grant_is_spent(const struct grant *grant, uint64_t now_ns);
 /* Removes those that are spent. */
 void queue_grants_expire(struct queue_state *state, uint64_t now_ns);
 
-/* Removes and frees it. */
+/* Takes it out of the list and frees it: nothing is written, and who waits is not told. */
 void queue_grant_remove(struct queue_state *state, struct grant *grant);
 
 /* ---- queue-log.c: negative, the log failed ---- */
 
-/* It was asked. */
+/* The record that a question was asked, with all that a person is shown of it. */
 int queue_log_open(struct queue *queue, const struct question *question) MUST_USE;
 
 struct queue_answer_log {
@@ -147,7 +147,10 @@ struct queue_answer_log {
 	bool is_allowed;
 };
 
+/* The record of an answer, a timeout or a grant that answered: of all who wait for the question. */
 int queue_log_answer(struct queue *queue, const struct question *question, const struct queue_answer_log *answer)
 	MUST_USE;
+
+/* The record that a grant was made or taken back; by NULL: by nobody who is connected. */
 int queue_log_grant(struct queue *queue, const struct grant *grant, bool is_revoked, const struct queue_answerer *by)
 	MUST_USE;

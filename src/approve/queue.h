@@ -192,7 +192,7 @@ uint64_t queue_generation(const struct queue *queue);
  */
 uint64_t queue_put_questions(const struct queue *queue, uint64_t after, bool is_shown, struct buf *out);
 
-/* The same for grants, by number. */
+/* Adds to a frame the grants that hold and have a higher number than `after`, lowest first, as far as it fits. */
 void queue_put_grants(const struct queue *queue, uint32_t after, struct buf *out);
 
 /* How many questions nobody heard, or answered in time. */

@@ -79,4 +79,5 @@ int command_status(const struct command *command);
 /* Whether everything that it wrote has been delivered. */
 bool command_is_drained(const struct command *command);
 
+/* Closes its streams and console, and frees it; NULL is nothing. What was not delivered is lost. */
 void command_free(struct command *command);

@@ -17,5 +17,5 @@ enum jail_seccomp_profile report_seccomp_profile(const struct box *box);
 /* The "enforcement" object: which walls stand, what holds each limit, what the policy let be missing. */
 void report_enforcement(const struct box *box, struct json *json);
 
-/* The "usage" object. */
+/* The "usage" object: what all commands used so far, from the cgroup where there is one, else from rusage. */
 void report_usage(const struct box *box, struct json *json);

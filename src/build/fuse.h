@@ -27,7 +27,7 @@ struct fuse_tree {
 	gid_t gid;
 };
 
-/* Whether the program is there at all. */
+/* Whether fuse-overlayfs(1) can be executed at one of the paths where we look for it; it is not started. */
 bool fuse_is_installed(void);
 
 /* Starts its server. What does not begin to serve is noticed inside, by whoever asks first. */

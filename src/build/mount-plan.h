@@ -99,5 +99,5 @@ int plan_refuse(struct plan *plan, const struct policy *policy, const struct jai
 /* Those of them that the host has, as indices of the policy's rules of exec; ascending, borrowed from the plan. */
 const uint32_t *plan_refused(const struct plan *plan, size_t *ret_count);
 
-/* Borrowed from the plan. */
+/* All mounts in their order, without those of plan_refuse(); borrowed from the plan until it is freed. */
 const struct jail_mount *plan_mounts(const struct plan *plan, size_t *ret_count);

@@ -39,7 +39,10 @@ void staging_init(struct staging *staging);
 /* Closes and frees what the process holds; what lies on disk stays. */
 void staging_done(struct staging *staging);
 
-/* What a fork stands on, from the request. */
+/*
+ * Reads the record and the layers of the session that a fork stands on; nothing for a run with trees of its own. ERR_STATE
+ * or ERR_POLICY with *err where they cannot be stood on.
+ */
 int staging_read_request(struct staging *staging, const struct run_request *request, struct err *err) MUST_USE;
 
 /* As root: whose the layers of a fork are on the host, which the sandbox must be again; false: any uid will do. */

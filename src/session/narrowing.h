@@ -9,8 +9,10 @@
 #include "base/json.h"
 #include "session/run-request.h"
 
-/* For a run that came to nothing: whether it had less than its policy gives. The line that says so. */
+/* For a run that came to nothing: the line that says that it had less than its policy gives. */
 extern const char narrowing_hint[];
+
+/* Whether the run has less than its policy gives, for a proposal was taken; false where nobody was asked (NULL). */
 bool narrowing_holds(const struct run_narrowing *narrowing);
 
 /* The member "narrowing": an object, or nothing where nobody was asked. */

@@ -39,7 +39,7 @@ int console_open(struct console *console, struct loop *loop, int master_fd, bool
 /* Sets raw mode and starts to pass the keyboard on. Nothing happens when it does already. */
 int console_take_input(struct console *console) MUST_USE;
 
-/* Whether the keyboard goes in. */
+/* Whether what is typed goes into the pty: since console_take_input(), until the terminal hangs up. */
 bool console_has_input(const struct console *console);
 
 /* SIGWINCH: the new size goes to the pty, whose foreground group the kernel tells. */

@@ -56,5 +56,5 @@ int denials_add(struct denials *denials, const struct action *action, const stru
 /* As denials_add(), for one more place of a search whose first refusal was added already. */
 int denials_add_repeat(struct denials *denials, const struct action *action, const struct decision *decision) MUST_USE;
 
-/* Writes the "denials" array. */
+/* The report's "denials": an array of those that are kept, in the order of their first one. */
 void denials_to_json(const struct denials *denials, struct json *json);

@@ -43,6 +43,8 @@ struct peer_spec {
 	unsigned seconds;            /* after which it is ended; 0: it may take its time */
 	bool outlives;               /* it is not killed with the box: it ends with its socket */
 };
+
+/* As peer_start(), with that; init_path: atoll-init, beside which the program lies. Negative: nothing runs. */
 int peer_start_as(const char *init_path, const struct peer_spec *spec, int *ret_fd,
 		       struct pidref *ret_process) MUST_USE;
 
