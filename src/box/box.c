@@ -164,7 +164,7 @@ static int run(struct box *box)
 	 */
 	r = events_session_start(box);
 	if (r == 0)
-		r = agent_trust_begin(&box->standing);
+		r = agent_trust_begin(&box->agent_trust);
 	if (r == 0)
 		r = token_grants_add_first(&box->queue, box->run.err);
 	if (r == 0)
@@ -212,11 +212,11 @@ static int finish_log(struct box *box, int status)
 	int r = box_note_hits(box);
 
 	if (r == 0)
-		r = anomaly_learn(&box->monitor, box->failure_status);
+		r = anomaly_learn(&box->anomaly, box->failure_status);
 	if (r == 0)
 		r = file_gate_flush(&box->files, true);
 	if (r == 0)
-		r = agent_trust_end(&box->standing, box->failure_status);
+		r = agent_trust_end(&box->agent_trust, box->failure_status);
 	if (r == 0)
 		r = events_session_end(box, status);
 	if (r == 0)
@@ -317,8 +317,8 @@ static void conclude_staging(struct box *box)
 
 	staging_count(staging, box->run.request, box->run.policy->policy);
 	/* A log that fails here fails again at the end of the session, which says so. */
-	(void)!anomaly_module.check(&box->monitor, clock_monotonic_ns());
-	(void)!anomaly_look_at_staged(&box->monitor);
+	(void)!anomaly_module.check(&box->anomaly, clock_monotonic_ns());
+	(void)!anomaly_look_at_staged(&box->anomaly);
 	drops = box->run.request->flags & REQUEST_DISCARD && staging->has_changes;
 	tells = drops && !staging->is_as_origin;
 	if (tells && events_discard(box, REVIEW_BEGUN) < 0)
@@ -436,17 +436,21 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	gate_init(&box->gate, &box->run, &box->store, &box->queue);
 	canaries_init(&box->canaries, &box->run, &box->alerts);
 	box->reactions = (struct reactions){ close_net, can_change_net, change_net, &box->gate };
-	box->alerts = (struct alerts){ .run = &box->run, .queue = &box->queue, .notifier = &box->notifier,
-				       .prompt = &box->prompt, .agent = &box->standing, .reactions = &box->reactions };
-	box->monitor = (struct anomaly){ &box->run, &box->alerts, &box->canaries, &box->staging, &box->staged_count };
+	box->alerts = (struct alerts){ .run = &box->run,
+				       .queue = &box->queue,
+				       .notifier = &box->notifier,
+				       .prompt = &box->prompt,
+				       .agent = &box->agent_trust,
+				       .reactions = &box->reactions };
+	box->anomaly = (struct anomaly){ &box->run, &box->alerts, &box->canaries, &box->staging, &box->staged_count };
 	box->files = (struct file_gate){ &box->run, &box->queue, &box->mounts, &box->disk, is_planted, &box->canaries };
 	box->moves = (struct moves){ &box->run, &box->files, &box->disk };
-	box->standing.run = &box->run;
-	box->standing.reactions = &box->reactions;
+	box->agent_trust.run = &box->run;
+	box->agent_trust.reactions = &box->reactions;
 	box->run.network_policy = policy->policy;
 	box->guardian.pipe_fd = box->run.init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
 		box->loop.epoll_fd = box->audit.fd = FD_NONE;
-	box->standing.watch_fd = FD_NONE;
+	box->agent_trust.watch_fd = FD_NONE;
 	box->announce_fd = announce_fd;
 	box->report_fd = FD_NONE;
 	box->stop_ns = UINT64_MAX;

@@ -3,7 +3,7 @@
 
 /*
  * One connection to the control socket, shared by control.c, which has the socket and the table of messages, and
- * control-asking.c, which answers what is about questions; nobody else knows it.
+ * control-questions.c, which answers what is about questions; nobody else knows it.
  */
 
 #include <stdbool.h>
@@ -54,7 +54,7 @@ void control_stop(struct box *box, uint32_t grace_ms);
 /* Why freeze_begin() did not, for who asked. */
 void control_freeze_error(const struct box *box, int r, struct err *err);
 
-/* Handlers of control-asking.c: see struct frame_rule. */
+/* Handlers of control-questions.c: see struct frame_rule. */
 int client_on_asks(void *context, struct frame *frame, int *fds, size_t fd_count);
 int client_on_answer(void *context, struct frame *frame, int *fds, size_t fd_count);
 int client_on_grants(void *context, struct frame *frame, int *fds, size_t fd_count);

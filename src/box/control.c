@@ -159,9 +159,9 @@ void control_stop(struct box *box, uint32_t grace_ms)
 
 void control_freeze_error(const struct box *box, int r, struct err *err)
 {
-	if (r == -EBUSY && agent_trust_holds_still(&box->standing)) {
+	if (r == -EBUSY && agent_trust_holds_still(&box->agent_trust)) {
 		err_set(err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
-			trust_level_names[box->standing.level]);
+			trust_level_names[box->agent_trust.level]);
 		err_hint(err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");
 	} else if (r == -EBUSY) {
 		err_set(err, ERR_STATE, EBUSY, "freeze", "another snapshot of this sandbox is being taken");

@@ -41,8 +41,8 @@ static void start_detail(struct json *json, const void *context)
 	json_string(json, "atoll", ATOLL_VERSION);
 	json_string(json, "policy", box->run.policy->policy->name);
 	json_string(json, "level", trust_level_names[box->run.policy->policy->level]);
-	if (request->standing && request->standing->agent)
-		json_string(json, "agent", request->standing->agent);
+	if (request->agent && request->agent->agent)
+		json_string(json, "agent", request->agent->agent);
 	json_hash(json, "policy_hash", &box->run.policy_hash);
 	json_hash(json, "seccomp_hash", &box->filter_hash);
 	json_bytes(json, "project", request->project, strlen(request->project));

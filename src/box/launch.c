@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "box/daily.h"
+#include "box/auto-gc.h"
 #include "detect/agent-trust.h"
 #include "os/clock.h"
 #include "os/fd.h"
@@ -124,8 +124,8 @@ static int run(const struct launch *launch, int announce_fd, struct err *err)
 	bool apply = false;
 	int r = box_run(launch->request, launch->policy, announce_fd, &status, &apply, err);
 
-	agent_trust_blame(launch->request->standing, err);
-	daily_gc(launch->request);
+	agent_trust_blame(launch->request->agent, err);
+	auto_gc(launch->request);
 	/* Else this process ends now, and what the box holds with it. */
 	if (apply || launch->request->flags & REQUEST_DETACH)
 		box_release();

@@ -216,7 +216,7 @@ static void put_report(const struct box *box, int status, struct json *json)
 	put_changes(box, json);
 	alerts_to_json(&box->alerts, json);
 	canaries_to_json(&box->canaries, json);
-	anomaly_to_json(&box->monitor, json);
+	anomaly_to_json(&box->anomaly, json);
 	put_audit(box, json);
 	put_stages(box, json);
 	json_object_end(json);

@@ -89,7 +89,7 @@ struct box {
 	struct access_gate *requests;		/* where something inside asks; NULL: nobody did */
 	struct runtime_mounts mounts;	/* what was granted and brought in */
 	struct freeze freeze;
-	struct agent_trust standing;	/* of the agent whose record counts; none: nothing is done */
+	struct agent_trust agent_trust;	/* of the agent whose record counts; none: nothing is done */
 	struct refusals refusals;
 	struct file_gate files;		/* what the file gate counts */
 	struct moves moves;		/* renames of directories that the kernel leaves to us */
@@ -99,7 +99,7 @@ struct box {
 	struct queue queue;		/* of questions; and grants */
 	struct canaries canaries; /* that the policy has planted */
 	struct alerts alerts;
-	struct anomaly monitor;
+	struct anomaly anomaly;
 	struct reactions reactions; /* of these, to the network */
 	struct exec_gate *exec_gate; /* NULL: not built yet */
 	struct rusage rusage;		/* of everything inside, once init was reaped */
@@ -133,7 +133,7 @@ bool box_will_apply(const struct box *box);
 /* Reads usage from the limit group into box->run.usage (peaks kept). */
 void box_read_usage(struct box *box);
 
-/* How it comes to be (build.c): guardian and limits; signals as an fd; the jail, and while it is made the
+/* How it comes to be (start.c): guardian and limits; signals as an fd; the jail, and while it is made the
  * directory, the log and the first command. */
 int build_ground(struct box *box) MUST_USE;
 int build_signals(struct box *box) MUST_USE;

@@ -132,7 +132,7 @@ static void put_blame(const struct box *box, struct buf *out)
 	struct buf blame;
 
 	buf_init_fixed(&blame, memory, sizeof memory);
-	if (agent_trust_put_blame(box->run.request->standing, &blame))
+	if (agent_trust_put_blame(box->run.request->agent, &blame))
 		buf_printf(out, "  %s\n", buf_text(&blame));
 }
 
@@ -252,7 +252,7 @@ static void put_standing(const struct box *box, struct buf *out)
 		[TRUST_FALL_TIGHTEN] = "hosts of higher levels were refused from then on",
 		[TRUST_FALL_FREEZE] = "it was stopped in its tracks",
 	};
-	const struct agent_trust *standing = &box->standing;
+	const struct agent_trust *standing = &box->agent_trust;
 
 	if (!standing->agent || !*standing->cause)
 		return;

@@ -434,7 +434,7 @@ static int collect(const struct run_setup *given, const struct dirs *dirs, struc
 	request->flags |= is_lowered(given, inputs) ? REQUEST_LOWERED : 0;
 	request->narrowing = inputs->was_narrowing ? &inputs->narrowed.told : NULL;
 	/* What goes wrong in a trial is held against nobody. */
-	request->standing = inputs->has_standing && !is_trial ? &inputs->standing : NULL;
+	request->agent = inputs->has_standing && !is_trial ? &inputs->standing : NULL;
 	if (r == 0)
 		r = secrets_bring(snapshot_policy(inputs->compiled.snapshot), dirs, &inputs->secrets, err);
 	if (r == 0)

@@ -123,7 +123,7 @@ static int log_change(struct agent_trust *agent, const struct change_context *ch
 static enum trust_level session_level(const struct agent_trust *agent, const struct trust_book *book)
 {
 	const struct trust_settings *settings = &agent->run->policy->policy->trust;
-	struct trust_bounds bounds = agent->run->request->standing->bounds;
+	struct trust_bounds bounds = agent->run->request->agent->bounds;
 	struct trust_state state = trust_book_state(book);
 
 	/* What is not usable is helped by nobody's loan. */
@@ -394,7 +394,7 @@ static int add_killed(struct agent_trust *agent, struct trust_book *book)
 
 static int add_begin(struct agent_trust *agent, struct trust_book *book)
 {
-	const struct run_agent *given = agent->run->request->standing;
+	const struct run_agent *given = agent->run->request->agent;
 	struct trust_news news = { TRUST_BEGUN, TRUST_NONE, agent->run->request->session, NULL,
 				   clock_realtime_ns() };
 	int r = add_killed(agent, book);
@@ -445,7 +445,7 @@ static int watch_record(struct agent_trust *agent)
 int agent_trust_begin(struct agent_trust *agent)
 {
 	cleanup_trust_book struct trust_book book = { .lock_fd = FD_NONE };
-	const struct run_agent *given = agent->run->request->standing;
+	const struct run_agent *given = agent->run->request->agent;
 	int r;
 
 	if (!given || !given->agent)
@@ -598,7 +598,7 @@ static int agent_trust_check(void *context, uint64_t now_ns)
 	r = retry(agent, now_ns);
 	if (r == 0 && agent->must_react) {
 		agent->must_react = false;
-		r = agent->level < agent->run->request->standing->level ? react_to_fall(agent)
+		r = agent->level < agent->run->request->agent->level ? react_to_fall(agent)
 			: react_to_rise(agent);
 	}
 	return r < 0 ? r : hold_still(agent);

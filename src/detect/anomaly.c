@@ -50,7 +50,7 @@ struct anomaly_state {
 static char *agent_of(const struct anomaly *anomaly)
 {
 	const char *program = anomaly->run->request->argv[0] ? path_basename(anomaly->run->request->argv[0]) : "";
-	const struct run_agent *standing = anomaly->run->request->standing;
+	const struct run_agent *standing = anomaly->run->request->agent;
 	const char *agent = standing && standing->agent ? standing->agent : anomaly->run->policy->policy->trust.agent;
 
 	return agent ? str_dup(agent) : str_printf("%s %s", anomaly->run->policy->policy->name, program);

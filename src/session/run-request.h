@@ -111,7 +111,7 @@ struct run_request {
 	const struct run_narrowing *narrowing; /* NULL: nobody was asked */
 	int judge_secret_fd;         /* what verify.external.url wants: a socket with a value; FD_NONE */
 	int notify_key_fd;           /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
-	const struct run_agent *standing; /* of an agent (detect/agent-trust.h); NULL: none */
+	const struct run_agent *agent;    /* of an agent (detect/agent-trust.h); NULL: none */
 	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
 };
 

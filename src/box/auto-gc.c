@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/daily.h"
+#include "box/auto-gc.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -56,7 +56,7 @@ static int find_program(const struct run_request *request, char out[PATH_MAX])
 			  request->init_path);
 }
 
-void daily_gc(const struct run_request *request)
+void auto_gc(const struct run_request *request)
 {
 	char path[PATH_MAX], program[PATH_MAX];
 	bool is_off;

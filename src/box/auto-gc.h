@@ -10,7 +10,7 @@
 #include "session/run-request.h"
 
 /* Starts it where a day has passed since the last time; the first run of all only begins to count. Does not wait. */
-void daily_gc(const struct run_request *request);
+void auto_gc(const struct run_request *request);
 
 /* Says on stderr, once, what the last one removed. */
 void daily_say(const struct run_request *request);

@@ -559,7 +559,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	building.by_fuse = backend_is_fuse(box->staging.backend);
 	if (r == 0)
 		r = canaries_make(&box->canaries);
-	anomaly_prepare(&box->monitor);
+	anomaly_prepare(&box->anomaly);
 	alerts_prepare(&box->alerts);
 	if (r == 0 && building.spec.gate_sockets)
 		r = gate_prepare(&box->gate, building.spec.host_uid,
