@@ -82,7 +82,7 @@ struct stage_change {
 	bool is_settled;                 /* a conflict about which a person has decided, that the host's stays */
 	bool is_copied_up;
 	bool staged_exists, host_exists;
-	struct stat staged;              /* where staged_exists; ids are those of the layer (stage_change_owner()) */
+	struct stat staged;              /* where staged_exists; ids are those of the layer */
 	struct stat host;                /* where host_exists: what the judgement rests on; compare before writing */
 	uid_t owner;                     /* with STAGE_DIFFERS_OWNER: whose file it will be */
 	size_t layer;                    /* of the stack: where the staged bytes are */

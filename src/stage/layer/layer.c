@@ -145,35 +145,6 @@ int stage_live_make(int stage_fd, size_t tree_index, const struct stage_tree *tr
 	return r;
 }
 
-int stage_live_open(int stage_fd, size_t tree_index, int *ret_upper_fd, int *ret_work_fd)
-{
-	static const char *const names[] = { "/upper", "/work" };
-	int fds[] = { FD_NONE, FD_NONE };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		char path[NAME_SIZE];
-		int r = tree_path(path, STAGE_DIRECTORY_LIVE, tree_index, names[i]);
-
-		if (r == 0)
-			fds[i] = r = fd_open_at(stage_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (r < 0) {
-			close_fd(&fds[0]);
-			return r;
-		}
-	}
-	*ret_upper_fd = fds[0];
-	*ret_work_fd = fds[1];
-	return 0;
-}
-
-int stage_mask_open(int stage_fd, size_t tree_index)
-{
-	char path[NAME_SIZE];
-	int r = tree_path(path, STAGE_DIRECTORY_MASK, tree_index, "");
-
-	return r < 0 ? r : fd_open_at(stage_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-}
-
 static int open_sealed(int sessions_fd, const struct stage_layer *layer, size_t tree_index, uint64_t how)
 {
 	char path[NAME_SIZE];

@@ -41,9 +41,6 @@ int stage_open_parent(int dir_fd, const char *path, const char **ret_name) MUST_
 int stage_live_make(int stage_fd, size_t tree_index, const struct stage_tree *tree, int host_fd,
 		    struct err *err) MUST_USE;
 
-/* Opens live/T/upper and live/T/work (O_PATH | O_DIRECTORY), owned by the caller. */
-int stage_live_open(int stage_fd, size_t tree_index, int *ret_upper_fd, int *ret_work_fd) MUST_USE;
-
 enum stage_mask_kind {
 	STAGE_MASK_NAME,      /* the name itself looks absent */
 	STAGE_MASK_CONTENT,   /* the directory stays and looks empty: a star or two behind its slash */
@@ -70,9 +67,6 @@ struct stage_mask {
  */
 int stage_mask_add(const struct stage_mask *mask, const char *path, enum stage_mask_kind kind,
 		   struct err *err) MUST_USE;
-
-/* mask/T (O_PATH | O_DIRECTORY), or -ENOENT where nothing of the tree is masked. */
-int stage_mask_open(int stage_fd, size_t tree_index) MUST_USE;
 
 enum { STAGE_STACK_MAX = STAGE_CHAIN_MAX + 1 };
 

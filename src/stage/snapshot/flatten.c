@@ -197,6 +197,16 @@ static int check_drops(const struct stage_lock *lock, const struct stage_drop *d
 	return r;
 }
 
+/* What was written since the last seal, if anything. Positive: the number of its layer. */
+static int seal_live(struct stage_lock *lock, struct err *err)
+{
+	int r = stage_live_is_used(lock->stage_fd, &lock->record);
+
+	if (r < 0)
+		fail(lock, r, "what was written cannot be looked at", err);
+	return r > 0 ? stage_seal(lock->stage_fd, &lock->record, &lock->chain, err) : r;
+}
+
 int stage_discard_paths(struct stage_lock *lock, const struct stage_drop *drops, size_t count, uint64_t *ret_dropped,
 			struct err *err)
 {
@@ -208,11 +218,7 @@ int stage_discard_paths(struct stage_lock *lock, const struct stage_drop *drops,
 		r = check_drops(lock, drops, count, err);
 	if (r < 0)
 		return r;
-	r = stage_live_is_used(lock->stage_fd, &lock->record);
-	if (r > 0)
-		r = stage_seal(lock->stage_fd, &lock->record, &lock->chain, err);
-	else if (r < 0)
-		fail(lock, r, "what was written cannot be looked at", err);
+	r = seal_live(lock, err);
 	if (r < 0)
 		return r;
 	number = merge_chain(lock, &filter, &dropped, err);
@@ -227,14 +233,9 @@ int stage_discard_all(struct stage_lock *lock, struct err *err)
 	struct stage_chain none = { 0 };
 	int r = stage_lock_need_idle(lock, "dropping changes", err);
 
-	if (r < 0)
-		return r;
 	/* Sealed first: what was written leaves the live uppers at once, whatever happens next. */
-	r = stage_live_is_used(lock->stage_fd, &lock->record);
-	if (r > 0)
-		r = stage_seal(lock->stage_fd, &lock->record, &lock->chain, err);
-	else if (r < 0)
-		fail(lock, r, "what was written cannot be looked at", err);
+	if (r == 0)
+		r = seal_live(lock, err);
 	if (r < 0)
 		return r;
 	r = stage_chain_store(lock->stage_fd, STAGE_FILE_CHAIN, &none);
