@@ -291,7 +291,7 @@ static bool has_room(const struct alerts *alerts, enum alert_kind kind, const st
 }
 
 /* NULL: it is only counted. */
-static const char *keep(struct alerts *alerts, const struct alert *alert)
+static const char *keep_text(struct alerts *alerts, const struct alert *alert)
 {
 	struct hash thing = thing_of(alert);
 	struct alert_kept *kept;
@@ -334,7 +334,7 @@ static enum monitor_reaction reaction_to(const struct alerts *alerts, const stru
 int alerts_raise(struct alerts *alerts, const struct alert *alert)
 {
 	enum monitor_reaction reaction = reaction_to(alerts, alert);
-	const char *text = keep(alerts, alert);
+	const char *text = keep_text(alerts, alert);
 	int r;
 
 	/* A file call that is mediated raises it with the sandbox's ids, which can open none of what is needed here. */
@@ -418,7 +418,7 @@ static int on_answer(void *context, uint64_t token, const struct queue_outcome *
 	return freeze_is_held_by(alerts->run->freeze, &alert_freeze) ? freeze_end(alerts->run->freeze) : 0;
 }
 
-static int ask(struct alerts *alerts)
+static int begin_question(struct alerts *alerts)
 {
 	const char *text = alerts->cause ? alerts->cause : "a canary was sent";
 	struct queue_request request = {
@@ -450,7 +450,7 @@ static int freeze_and_ask(struct alerts *alerts)
 		return 0;
 	}
 	alerts->was_asked = true;
-	return ask(alerts);
+	return begin_question(alerts);
 }
 
 static int alerts_check(void *context, uint64_t now_ns)

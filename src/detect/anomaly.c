@@ -143,7 +143,7 @@ static struct alert_evidence evidence_of(struct anomaly_state *state, enum monit
 }
 
 /* With all else that is remarkable: one number alone seldom says what happened. */
-static int tell(struct anomaly *anomaly, struct anomaly_state *state, enum monitor_feature first)
+static int raise_alert(struct anomaly *anomaly, struct anomaly_state *state, enum monitor_feature first)
 {
 	struct alert_evidence evidence[MONITOR_FEATURE_COUNT];
 	struct alert alert = { .kind = ALERT_UNUSUAL, .evidence = evidence, .evidence_count = 1 };
@@ -169,7 +169,7 @@ static int compare(struct anomaly *anomaly, struct anomaly_state *state, enum mo
 	if (state->numbers[feature] < monitor_features[feature].least || state->is_told[feature] ||
 	    state->numbers[feature] < limit_of(state, feature))
 		return 0;
-	return tell(anomaly, state, feature);
+	return raise_alert(anomaly, state, feature);
 }
 
 /* ---- what is counted ---- */
@@ -198,7 +198,7 @@ static void keep_example(struct anomaly_state *state, enum monitor_feature featu
 	}
 }
 
-static int meet(struct anomaly *anomaly, enum monitor_feature feature, const char *text)
+static int count_new(struct anomaly *anomaly, enum monitor_feature feature, const char *text)
 {
 	struct anomaly_state *state;
 	uint64_t hash;
@@ -221,7 +221,7 @@ static int on_file(struct anomaly *anomaly, const struct watch_file *event)
 
 	if (event->access == WATCH_FILE_READ)
 		return monitor_is_secret_path(event->path) && !canaries_have(anomaly->canaries, event->path)
-			       ? meet(anomaly, MONITOR_SECRETS, event->path) : 0;
+			       ? count_new(anomaly, MONITOR_SECRETS, event->path) : 0;
 	if (event->errnum)
 		return 0;
 	if (event->access == WATCH_FILE_REMOVE)
@@ -236,12 +236,12 @@ static int on_file(struct anomaly *anomaly, const struct watch_file *event)
 
 static int on_exec(struct anomaly *anomaly, const struct event_exec *event)
 {
-	return event->is_refused ? 0 : meet(anomaly, MONITOR_PROGRAMS, event->program);
+	return event->is_refused ? 0 : count_new(anomaly, MONITOR_PROGRAMS, event->program);
 }
 
 static int on_lookup(struct anomaly *anomaly, const struct event_lookup *event)
 {
-	return event->is_of_address ? meet(anomaly, MONITOR_HOSTS, event->name) : 0;
+	return event->is_of_address ? count_new(anomaly, MONITOR_HOSTS, event->name) : 0;
 }
 
 static int note(void *context, enum event_type type, const void *detail)
@@ -254,11 +254,11 @@ static int note(void *context, enum event_type type, const void *detail)
 	case EVENT_LOOKUP:
 		return on_lookup(context, detail);
 	case EVENT_ADDRESS:
-		return meet(context, MONITOR_HOSTS, detail);
+		return count_new(context, MONITOR_HOSTS, detail);
 	case EVENT_CLOSED:
 		return count(context, MONITOR_EGRESS, *(const uint64_t *)detail);
 	case EVENT_SYSCALL:
-		return meet(context, MONITOR_SYSCALLS, detail);
+		return count_new(context, MONITOR_SYSCALLS, detail);
 	default:
 		return 0;
 	}
@@ -280,7 +280,8 @@ static void raise_to(struct anomaly_state *state, enum monitor_feature feature, 
 		state->numbers[feature] = number;
 }
 
-static int take(struct anomaly *anomaly, struct anomaly_state *state, enum monitor_feature feature, uint64_t number)
+static int raise_and_compare(struct anomaly *anomaly, struct anomaly_state *state, enum monitor_feature feature,
+			     uint64_t number)
 {
 	if (number <= state->numbers[feature])
 		return 0;
@@ -313,11 +314,11 @@ static int anomaly_check(void *context, uint64_t now_ns)
 
 	if (!state)
 		return 0;
-	r = take(anomaly, state, MONITOR_OUTPUT, anomaly->run->output_bytes);
+	r = raise_and_compare(anomaly, state, MONITOR_OUTPUT, anomaly->run->output_bytes);
 	if (r == 0)
-		r = take(anomaly, state, MONITOR_DENIALS, anomaly->run->refusals->denials.total);
+		r = raise_and_compare(anomaly, state, MONITOR_DENIALS, anomaly->run->refusals->denials.total);
 	if (r == 0)
-		r = take(anomaly, state, MONITOR_BURST, anomaly->run->refusals->denials.burst_max);
+		r = raise_and_compare(anomaly, state, MONITOR_BURST, anomaly->run->refusals->denials.burst_max);
 	return r < 0 ? r : look_while_it_runs(anomaly, state, now_ns);
 }
 

@@ -118,7 +118,7 @@ static void free_job(struct job *job)
 	*job = (struct job){ .state = JOB_FREE };
 }
 
-static int left(void *context, uint32_t events)
+static int process_ended(void *context, uint32_t events)
 {
 	(void)events;
 	free_job(context);
@@ -135,7 +135,7 @@ static void end_job(struct job *job)
 	close_fd(&job->near_fd);
 	job->state = JOB_LEAVING;
 	job->token = 0;
-	job->real_source = (struct loop_source){ .fd = job->process.fd, .events = EPOLLIN, .ready = left,
+	job->real_source = (struct loop_source){ .fd = job->process.fd, .events = EPOLLIN, .ready = process_ended,
 						 .context = job };
 	if (job->process.fd < 0 || set_timer(job, LEAVING_MS) < 0 || loop_add(loop, &job->real_source) < 0)
 		free_job(job);
@@ -184,7 +184,7 @@ static int show(struct job *job)
 }
 
 /* The process is gone, or talks nonsense, or is late. */
-static int lose(struct job *job, const char *why)
+static int lose_job(struct job *job, const char *why)
 {
 	enum job_state state = job->state;
 
@@ -253,7 +253,7 @@ static int hear(void *context, uint32_t events)
 	(void)events;
 	if (r == 1 || r == -EAGAIN)
 		return 0;
-	return r == -ENOTRECOVERABLE ? r : lose(job, "who tries it failed");
+	return r == -ENOTRECOVERABLE ? r : lose_job(job, "who tries it failed");
 }
 
 static int late(void *context, uint32_t events)
@@ -272,7 +272,7 @@ static int late(void *context, uint32_t events)
 			end_job(job);
 		return 0;
 	}
-	return lose(job, "it took longer than a trial may");
+	return lose_job(job, "it took longer than a trial may");
 }
 
 /* ---- the beginning ---- */
@@ -423,7 +423,7 @@ static void hash_asked(const struct asked *asked, struct hash *ret_key)
 	hash_stream_end(&stream, ret_key);
 }
 
-static int begin(struct job *job, const struct asked *asked)
+static int begin_job(struct job *job, const struct asked *asked)
 {
 	struct exec_dry_runs *trials = job->trials;
 	struct trial_begin begin = { trials->run->request->session, asked->cwd, asked->has_no_input, asked->argv,
@@ -513,7 +513,7 @@ int exec_dry_run_ask(struct exec_dry_runs *trials, const struct watch_exec *exec
 			free_job(job);
 			return ask_untried(trials, exec, "a thread starts it", outcome);
 		}
-		if (begin(job, &asked) < 0) {
+		if (begin_job(job, &asked) < 0) {
 			free_job(job);
 			return ask_untried(trials, exec, "the trial cannot be started", outcome);
 		}
@@ -580,7 +580,7 @@ static int ended(void *context, uint32_t events)
 	frame_begin(&trials->run->out, TRIAL_ENDED);
 	if (frame_end(&trials->run->out) < 0 || frame_send(job->near_fd, &trials->run->out, NULL, 0) < 0 ||
 	    set_timer(job, EXEC_DRY_RUN_MS) < 0)
-		return lose(job, "");
+		return lose_job(job, "");
 	job->state = JOB_COMPARING;
 	return 0;
 }

@@ -396,7 +396,8 @@ static int put_index(const struct verifier_rules *rules, const struct frame *glo
  * Only what is sealed already when READY has come: from then on atoll-verify reads what a sandbox chose, and what is
  * kept here judges all later ones.
  */
-static int keep(const struct run *run, const struct verifier_rules *rules, const struct frame *globs, int compiled_fd)
+static int store_compiled(const struct run *run, const struct verifier_rules *rules, const struct frame *globs,
+			  int compiled_fd)
 {
 	cleanup_free void *compiled = NULL;
 	char path[PATH_MAX];
@@ -443,7 +444,7 @@ int verifier_rules_learn(const struct run *run, struct verifier_rules *rules, st
 	r = take_globs(rules, &own);
 	if (r < 0)
 		return r;
-	r = keep(run, rules, frame, compiled);
+	r = store_compiled(run, rules, frame, compiled);
 	if (r == -EPERM || r == -EFBIG)
 		return 0;
 	/* Where it cannot be kept, this sandbox still has it. */

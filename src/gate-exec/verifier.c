@@ -88,7 +88,7 @@ static int answer_wait(struct verifier *gate, struct verify_wait *wait, const st
 }
 
 /* The program is gone: whoever waits could not be judged. */
-static int lose(struct verifier *gate, const char *why)
+static int lose_process(struct verifier *gate, const char *why)
 {
 	siginfo_t info;
 	int r = 0;
@@ -245,7 +245,7 @@ static int speaks(void *context, uint32_t events)
 	if (r == 1 || r == -EAGAIN)
 		return 0;
 	gate->falls++;
-	return lose(gate, "what judges commands has failed");
+	return lose_process(gate, "what judges commands has failed");
 }
 
 /* Nothing came from it for as long as one command may take; else it works, and what waits is only too much. */
@@ -271,7 +271,7 @@ static int looks_at_time(void *context, uint32_t events)
 			continue;
 		if (hangs(gate, now_ns)) {
 			gate->falls++;
-			return lose(gate, "what judges commands took too long");
+			return lose_process(gate, "what judges commands took too long");
 		}
 		r = answer_wait(gate, &gate->waits[i], NULL, too_many);
 	}

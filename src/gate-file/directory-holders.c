@@ -79,7 +79,7 @@ static int open_flags(const struct search *search, const char *name)
 	return at ? (int)strtol(at + strlen("flags:"), NULL, 8) : -1;
 }
 
-static int keep(struct holders *holders, uint64_t inode)
+static int add_inode(struct holders *holders, uint64_t inode)
 {
 	if (!holders->kept)
 		holders->kept = calloc(HOLDERS_KEPT_MAX, sizeof *holders->kept);
@@ -102,7 +102,7 @@ static int keep_watched(struct search *search, const char *name)
 		search->holders->keeps_all = true;
 	for (const char *at = text; r == 0 && at && (at = strstr(at, " ino:"));) {
 		at += strlen(" ino:");
-		r = keep(search->holders, strtoull(at, NULL, 16));
+		r = add_inode(search->holders, strtoull(at, NULL, 16));
 	}
 	return r;
 }
@@ -153,7 +153,7 @@ static int look_at_fd(struct search *search, const char *directory, const char *
 	if (fstatat(search->proc_fd, path, &status, 0) < 0)
 		return 0;
 	if (!S_ISDIR(status.st_mode))
-		return keep(search->holders, status.st_ino);
+		return add_inode(search->holders, status.st_ino);
 	flags = open_flags(search, name);
 	return flags < 0 ? 0 : add_holder(search, (int)number, flags, tree, below);
 }

@@ -93,7 +93,7 @@ static void move_free(struct move *move)
 
 /* ---- in the child ---- */
 
-static int tell(int fd, enum message kind, int errnum)
+static int send_state(int fd, enum message kind, int errnum)
 {
 	struct message_frame frame = { kind, errnum };
 
@@ -199,15 +199,15 @@ static _Noreturn void be_child(const struct move *move, pid_t box)
 
 	if (r == 0)
 		r = stage_move_prepare(&todo);
-	if (tell(move->link_fd, MOVE_READY, -r) < 0 || r < 0 || !may_go_on(move->link_fd))
+	if (send_state(move->link_fd, MOVE_READY, -r) < 0 || r < 0 || !may_go_on(move->link_fd))
 		_exit(0);
 	r = move_and_seize(move, &holders);
-	if (tell(move->link_fd, MOVE_MOVED, -r) < 0 || !may_go_on(move->link_fd))
+	if (send_state(move->link_fd, MOVE_MOVED, -r) < 0 || !may_go_on(move->link_fd))
 		_exit(0);
 	if (r == 0)
 		(void)!holders_redirect(&holders, move->path[1], move->path[0]);
 	holders_done(&holders);
-	_exit(tell(move->link_fd, MOVE_LED, -r) < 0);
+	_exit(send_state(move->link_fd, MOVE_LED, -r) < 0);
 }
 
 static _Noreturn void be_restorer(const struct move *move, pid_t box)
@@ -219,7 +219,7 @@ static _Noreturn void be_restorer(const struct move *move, pid_t box)
 	todo.keeps_all = true;
 	if (r == 0)
 		r = stage_move_take_back(&todo);
-	_exit(tell(move->link_fd, MOVE_MOVED, -r) < 0);
+	_exit(send_state(move->link_fd, MOVE_MOVED, -r) < 0);
 }
 
 /* ---- in the box ---- */
@@ -304,7 +304,7 @@ static int finish(struct move *move, int errnum)
 	return r < 0 ? r : thawed;
 }
 
-static int lost(struct moves *moves)
+static int end_run(struct moves *moves)
 {
 	run_end(moves->run, ENDED_POLICY);
 	return err_set(moves->run->err, ERR_INTERNAL, EIO, "stage",
@@ -316,7 +316,7 @@ static int take_back(struct move *move)
 {
 	end_child(move);
 	move->phase = PHASE_TAKES_BACK;
-	return start_child(move, be_restorer) < 0 ? lost(move->moves) : 0;
+	return start_child(move, be_restorer) < 0 ? end_run(move->moves) : 0;
 }
 
 static int freeze_for(struct move *move)
@@ -326,7 +326,7 @@ static int freeze_for(struct move *move)
 
 	if (r == -EBUSY)
 		return 0; /* another one holds it: moves_check() tries again */
-	if (r < 0 || tell(move->link_fd, MOVE_GO, 0) < 0)
+	if (r < 0 || send_state(move->link_fd, MOVE_GO, 0) < 0)
 		return finish(move, EXDEV);
 	move->phase = PHASE_MOVES;
 	return 0;
@@ -345,13 +345,13 @@ static int on_moved(struct move *move, int errnum)
 	int r;
 
 	if (errnum == EIO)
-		return lost(move->moves);
+		return end_run(move->moves);
 	move->errnum = errnum;
 	r = freeze_end(move->moves->run->freeze);
 	if (r < 0)
 		return r;
 	move->phase = PHASE_LEADS;
-	return tell(move->link_fd, MOVE_GO, 0) < 0 ? finish(move, errnum) : 0;
+	return send_state(move->link_fd, MOVE_GO, 0) < 0 ? finish(move, errnum) : 0;
 }
 
 static int on_child_gone(struct move *move)
@@ -360,7 +360,7 @@ static int on_child_gone(struct move *move)
 	case PHASE_MOVES:
 		return take_back(move);
 	case PHASE_TAKES_BACK:
-		return lost(move->moves);
+		return end_run(move->moves);
 	case PHASE_LEADS:
 		return finish(move, move->errnum);
 	default:
@@ -381,7 +381,7 @@ static int on_message(void *context, uint32_t events)
 	if (move->phase == PHASE_MOVES && frame.kind == MOVE_MOVED)
 		return on_moved(move, frame.errnum);
 	if (move->phase == PHASE_TAKES_BACK && frame.kind == MOVE_MOVED)
-		return frame.errnum ? lost(moves) : finish(move, EXDEV);
+		return frame.errnum ? end_run(moves) : finish(move, EXDEV);
 	if (move->phase == PHASE_LEADS && frame.kind == MOVE_LED)
 		return finish(move, move->errnum);
 	return on_child_gone(move);

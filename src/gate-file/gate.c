@@ -239,7 +239,7 @@ static void forget_questions(struct file_gate *gate, uint64_t id)
 }
 
 /* What the person said is not a rule of the policy: the denial tells it in their words. */
-static int settle(struct file_gate *gate, const struct watch_file *event, const char *path,
+static int refuse_by_answer(struct file_gate *gate, const struct watch_file *event, const char *path,
 		  const struct queue_outcome *outcome)
 {
 	struct decision decision = { VERDICT_DENY, outcome->rule, outcome->reason, outcome->hint, NULL, false };
@@ -256,7 +256,7 @@ static void refuse_left(struct file_gate *gate, const struct file_question *ques
 
 	/* What fails with the log is heard by all who use it next. */
 	if (queue_give_up(gate->queue, waiter, &outcome) > 0)
-		(void)!settle(gate, &event, question->path, &outcome);
+		(void)!refuse_by_answer(gate, &event, question->path, &outcome);
 }
 
 void file_gate_gone(struct file_gate *gate, uint64_t id)
@@ -311,7 +311,7 @@ static bool lies_outside(struct file_gate *gate, const struct watch_file *event,
 }
 
 /* It was allowed before anybody had to be asked, and is brought in now: the call is made again. */
-static int call_again(struct file_gate *gate, const struct watch_file *event, struct file_question *question,
+static int retry_call(struct file_gate *gate, const struct watch_file *event, struct file_question *question,
 		 const struct queue_outcome *outcome)
 {
 	struct action action = { .kind = kind_of(event), .subject = question->path };
@@ -345,7 +345,7 @@ static int ask_about(struct file_gate *gate, const struct watch_file *event, con
 	if (question && question->is_answered) {
 		outcome = (struct queue_outcome){ .rule = { question->rule, "", 0 },
 						   .reason = "a person, or their silence, refused it", .hint = "" };
-		return settle(gate, event, path, &outcome);
+		return refuse_by_answer(gate, event, path, &outcome);
 	}
 	if (!question)
 		question = add_question(gate, event, path);
@@ -361,8 +361,8 @@ static int ask_about(struct file_gate *gate, const struct watch_file *event, con
 		return r;
 	keep_answer(question, &outcome);
 	if (!question->is_allowed)
-		return settle(gate, event, path, &outcome);
-	return is_outside ? call_again(gate, event, question, &outcome) : 0;
+		return refuse_by_answer(gate, event, path, &outcome);
+	return is_outside ? retry_call(gate, event, question, &outcome) : 0;
 }
 
 int file_gate_ask(struct file_gate *gate, const struct watch_file *event)

@@ -95,7 +95,7 @@ static int converse(const struct certificates_input *input, struct err *err)
 	return 0;
 }
 
-static int ask(const struct certificates_input *input, const int *fds, size_t fd_count, uint32_t wanted)
+static int send_request(const struct certificates_input *input, const int *fds, size_t fd_count, uint32_t wanted)
 {
 	frame_begin(input->out, GATE_INTRODUCE);
 	frame_put_u32(input->out, wanted);
@@ -138,7 +138,7 @@ static int ask_for_files(struct certificates *certificates, const struct certifi
 		fds[count++] = certificates->files[file].fd = r;
 		wanted |= 1u << file;
 	}
-	r = ask(input, fds, count, wanted);
+	r = send_request(input, fds, count, wanted);
 	/* One that broke already has said why, and the words lie here. */
 	return r == -EPIPE ? 0 : r;
 }

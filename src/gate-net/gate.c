@@ -75,7 +75,7 @@ static bool hears_first(const struct net_gate *gate, const struct gate_route *ro
 }
 
 /* Decides and writes down here what would else cost a question of the gate, where it is known what it would ask. */
-static int grant(struct net_gate *gate, struct gate_route *route)
+static int grant_route(struct net_gate *gate, struct gate_route *route)
 {
 	struct gate_open open = { .id = route->id, .pid = route->pid, .port = route->target.port };
 	char address[INET6_ADDRSTRLEN];
@@ -113,7 +113,7 @@ int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, 
 
 	if (!gate_can_hear(gate))
 		return 0;
-	r = grant(gate, &route);
+	r = grant_route(gate, &route);
 	/* What the gate gets no note about, it closes. */
 	if (r >= 0 && gate_route_put(&gate->run->out, &route) == 0)
 		(void)!frame_send(gate->near_fd, &gate->run->out, NULL, 0);

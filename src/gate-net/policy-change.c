@@ -192,7 +192,7 @@ static int record_change(struct net_gate *gate, const struct policy_change_snaps
 }
 
 /* For ps, and for what is forked from this session later. */
-static int keep(struct net_gate *gate, const struct policy_change_snapshot *next)
+static int store_policy(struct net_gate *gate, const struct policy_change_snapshot *next)
 {
 	struct session_record *record = &gate->store->record;
 	char *name = str_dup(snapshot_policy(next->snapshot)->name);
@@ -209,7 +209,7 @@ static int keep(struct net_gate *gate, const struct policy_change_snapshot *next
 
 /* ---- from one to the other ---- */
 
-static void tell_asker(struct net_gate *gate, const struct err *err, uint32_t ended)
+static void answer_asker(struct net_gate *gate, const struct err *err, uint32_t ended)
 {
 	struct policy_change_asker asker = gate->change.asker;
 
@@ -234,11 +234,11 @@ static int commit(struct net_gate *gate, uint32_t ended)
 	change->bytes = next->bytes;
 	change->size = next->size;
 	change->made++;
-	r = keep(gate, next);
+	r = store_policy(gate, next);
 	if (r < 0)
 		err_set(&err, ERR_STATE, -r, "policy", "the policy is in force, but could not be kept for forks: %s",
 			err_errno_name(-r));
-	tell_asker(gate, r < 0 ? &err : NULL, ended);
+	answer_asker(gate, r < 0 ? &err : NULL, ended);
 	return 0;
 }
 
@@ -254,7 +254,7 @@ int policy_change_conclude(struct net_gate *gate, int errnum, uint32_t ended)
 	gate->next_policy = NULL;
 	err_set(&err, ERR_STATE, errnum, "policy",
 		"the network gate did not take the policy (%s); the old one is in force", err_errno_name(errnum));
-	tell_asker(gate, &err, 0);
+	answer_asker(gate, &err, 0);
 	return 0;
 }
 

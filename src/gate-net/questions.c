@@ -149,13 +149,13 @@ static void drop_request(struct net_gate *gate, struct gate_pending *request)
 	free(request);
 }
 
-static void keep(char *out, size_t size, const char *text)
+static void copy_text(char *out, size_t size, const char *text)
 {
 	if (str_format(out, size, "%.*s", (int)size - 1, text) < 0)
 		out[0] = 0;
 }
 
-static void settle(struct gate_pending *request, const struct queue_outcome *outcome)
+static void conclude_request(struct gate_pending *request, const struct queue_outcome *outcome)
 {
 	struct net_gate *gate = request->gate;
 	struct gate_answered *answered = &request->answered;
@@ -167,9 +167,9 @@ static void settle(struct gate_pending *request, const struct queue_outcome *out
 	gate_log_judge_again(gate, &ask, &decision);
 	request->is_answered = true;
 	answered->verdict = decision.verdict;
-	keep(answered->rule, sizeof answered->rule, decision.rule.id);
-	keep(answered->reason, sizeof answered->reason, decision.reason);
-	keep(answered->hint, sizeof answered->hint, decision.hint);
+	copy_text(answered->rule, sizeof answered->rule, decision.rule.id);
+	copy_text(answered->reason, sizeof answered->reason, decision.reason);
+	copy_text(answered->hint, sizeof answered->hint, decision.hint);
 	gate_answer_request(gate, request->id, &decision);
 }
 
@@ -179,7 +179,7 @@ static int on_request_answer(void *context, uint64_t token, const struct queue_o
 	struct gate_pending *request = find_request(gate, (uint32_t)token);
 
 	if (request)
-		settle(request, outcome);
+		conclude_request(request, outcome);
 	return 0;
 }
 
@@ -228,7 +228,7 @@ int gate_questions_request(struct net_gate *gate, const struct gate_ask *ask, co
 	request.action.path = pending->path;
 	r = queue_begin(gate->queue, &request, &waiter, &outcome);
 	if (r == 0)
-		settle(pending, &outcome);
+		conclude_request(pending, &outcome);
 	return r < 0 ? r : 0;
 }
 

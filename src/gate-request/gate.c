@@ -56,7 +56,7 @@ static int bind_inside(void *context, int root_fd, int *ret_fd)
 static int connection_waits(void *context, uint32_t events);
 
 /* Ends the program, if there is one; whoever waited at it hears the end of the connection. */
-static void lose(struct access_gate *gate)
+static void end_program(struct access_gate *gate)
 {
 	loop_remove(gate->run->loop, &gate->near_source);
 	close_fd(&gate->near_fd);
@@ -69,7 +69,7 @@ static void lose(struct access_gate *gate)
 /* There is nobody at the desk. One that falls again and again is left alone: connections are refused from then on. */
 static int vacate(struct access_gate *gate, bool is_fall)
 {
-	lose(gate);
+	end_program(gate);
 	gate->falls += is_fall;
 	if (gate->falls >= DESK_STARTS_MAX) {
 		close_fd(&gate->listen_fd);
@@ -151,7 +151,7 @@ void access_gate_close(struct access_gate *gate)
 {
 	if (!gate)
 		return;
-	lose(gate);
+	end_program(gate);
 	loop_remove(gate->run->loop, &gate->listen_source);
 	close_fd(&gate->listen_fd);
 	for (size_t i = 0; i < DESK_KEPT_MAX; i++)

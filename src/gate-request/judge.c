@@ -98,7 +98,7 @@ void access_gate_forget(struct access_gate *gate)
 }
 
 /* So that it can be waited for again by the number that the sandbox was told. */
-static void keep(struct access_gate *gate, uint32_t question, const struct frame *frame)
+static void keep_frame(struct access_gate *gate, uint32_t question, const struct frame *frame)
 {
 	struct access_kept *kept = &gate->kept[gate->kept_next++ % DESK_KEPT_MAX];
 
@@ -235,7 +235,7 @@ static int reply_waits(struct access_gate *gate, uint32_t id, uint32_t question)
 		.reason = "a person is asked; nothing changes until the answer", .hint = "" });
 }
 
-static int ask(struct access_gate *gate, const struct judged *judged, const struct desk_want *want,
+static int begin_question(struct access_gate *gate, const struct judged *judged, const struct desk_want *want,
 	       const struct frame *frame)
 {
 	static const char reason[] = "no rule of the policy gives it, and something inside asks for it";
@@ -259,7 +259,7 @@ static int ask(struct access_gate *gate, const struct judged *judged, const stru
 	direct.path = path;
 	r = queue_begin(gate->queue, &request, pending ? &waiter : NULL, &outcome);
 	if (r >= 0 && outcome.question)
-		keep(gate, outcome.question, frame);
+		keep_frame(gate, outcome.question, frame);
 	if (r > 0) {
 		*pending = (struct access_pending){ .id = want->id, .question = outcome.question, .kind = want->kind,
 						  .path = path };
@@ -421,7 +421,7 @@ static int check_rate(struct access_gate *gate, uint32_t id)
 	return 1;
 }
 
-static int want(struct access_gate *gate, const struct desk_want *wanted, const struct frame *frame)
+static int judge_want(struct access_gate *gate, const struct desk_want *wanted, const struct frame *frame)
 {
 	struct judged judged;
 	int r = check_rate(gate, wanted->id);
@@ -432,7 +432,8 @@ static int want(struct access_gate *gate, const struct desk_want *wanted, const 
 		return r < 0 ? r : 0;
 	if (is_allowed(gate, &judged))
 		return reply_allowed(gate, &judged);
-	return judged.may_ask ? ask(gate, &judged, wanted, frame) : reply_refusal(gate, &judged, DESK_DENIED);
+	return judged.may_ask ? begin_question(gate, &judged, wanted, frame) : reply_refusal(gate, &judged,
+											     DESK_DENIED);
 }
 
 /* An id names one request, and 0 none. */
@@ -451,7 +452,7 @@ static int on_want(void *context, struct frame *frame, int *fds, size_t fd_count
 	(void)fd_count;
 	if (r < 0)
 		return r;
-	r = is_new_id(gate, wanted.id) ? want(gate, &wanted, frame) : -EBADMSG;
+	r = is_new_id(gate, wanted.id) ? judge_want(gate, &wanted, frame) : -EBADMSG;
 	free(wanted.argv);
 	return r;
 }
@@ -481,7 +482,7 @@ static int on_explain(void *context, struct frame *frame, int *fds, size_t fd_co
 }
 
 /* The request as it came then, under its new id. */
-static int want_again(struct access_gate *gate, const struct access_kept *kept, uint32_t id, uint64_t wait_ms)
+static int judge_want_again(struct access_gate *gate, const struct access_kept *kept, uint32_t id, uint64_t wait_ms)
 {
 	cleanup_free void *bytes = NULL;
 	struct desk_want wanted;
@@ -493,7 +494,7 @@ static int want_again(struct access_gate *gate, const struct access_kept *kept, 
 	frame.bytes = bytes;
 	wanted.id = id;
 	wanted.wait_ms = wait_ms;
-	r = want(gate, &wanted, &frame);
+	r = judge_want(gate, &wanted, &frame);
 	free(wanted.argv);
 	return r;
 }
@@ -511,7 +512,7 @@ static int on_wait(void *context, struct frame *frame, int *fds, size_t fd_count
 		return -EBADMSG;
 	if (!kept)
 		return reply_invalid(gate, id, "there is no such question", "ask again");
-	return want_again(gate, kept, id, wait_ms);
+	return judge_want_again(gate, kept, id, wait_ms);
 }
 
 static int on_token(void *context, struct frame *frame, int *fds, size_t fd_count)
