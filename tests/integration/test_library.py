@@ -201,6 +201,11 @@ def test_what_does_not_start_says_why(host):
         other = os.path.dirname(project)
         box = context.create(policy, project=other, argv=["true"])
         print(box.until(FAILED).get("what"))
+        elsewhere = Context(state=os.path.dirname(os.environ["XDG_STATE_HOME"]) + "/other/atoll")
+        try:
+            elsewhere.create(policy, project=project, argv=["true"])
+        except Error as error:
+            print(error.what)
         for key, value in (("nmae", "x"), ("name", 3), ("argv", "true")):
             try:
                 Record(SANDBOX, **{key: value})
@@ -212,9 +217,10 @@ def test_what_does_not_start_says_why(host):
     assert lines[1] == "True [(3, 1, True, b'errors'), (4, 9, True, b'errors')]"
     assert lines[2] == "True b'-bad- cannot be the name of a session' b'failed'"
     assert lines[3] == "b'the policy was loaded for another project'"
-    assert lines[4] == '-2 such a record has no key "nmae" did you mean "name"?'
-    assert lines[5] == '-2 "name" is a string '
-    assert lines[6] == '-2 "argv" is a list of strings '
+    assert lines[4] == "the policy was loaded for other places"
+    assert lines[5] == '-2 such a record has no key "nmae" did you mean "name"?'
+    assert lines[6] == '-2 "name" is a string '
+    assert lines[7] == '-2 "argv" is a list of strings '
 
 
 def test_a_handle_is_found_again_by_another_process(host):

@@ -16,6 +16,14 @@
 
 /* How a handle comes to be: a sandbox that is started, or one that is there. */
 
+/* A policy hides the state and run-time directories that it was compiled for, and no others. */
+static bool is_of_same_places(const struct atoll_policy *policy, const struct atoll_context *context)
+{
+	return str_equal(policy->context->state, context->state) &&
+	       str_equal(policy->context->runtime, context->runtime) &&
+	       str_equal(policy->context->program, context->program);
+}
+
 static int check_start(const struct atoll_context *context, const struct atoll_policy *policy, bool has_origin,
 		       const struct atoll_record *record, struct atoll_error *error)
 {
@@ -28,6 +36,8 @@ static int check_start(const struct atoll_context *context, const struct atoll_p
 		return fault_set(error, ATOLL_E_INVALID, 0, "start", "there is no record of this kind");
 	if (policy || !has_origin)
 		r = policy_check(policy, error);
+	if (r == 0 && policy && !is_of_same_places(policy, context))
+		r = fault_set(error, ATOLL_E_INVALID, 0, "start", "the policy was loaded for other places");
 	if (r == 0 && !has_origin && record_string(record, "snapshot"))
 		r = fault_set(error, ATOLL_E_INVALID, 0, "start", "\"snapshot\" is for atoll_fork()");
 	if (r == 0 && (project ? project[0] != '/' : !has_origin))
