@@ -161,7 +161,7 @@ static void put_rows(struct buf *out, const struct vec *rows, const struct row_f
 	frame_put_u32(out, (uint32_t)rows->count);
 	for (size_t i = 0; i < rows->count; i++) {
 		void *row = (char *)rows->items + i * form->size;
-		uint8_t numbers[8];
+		_Alignas(uint64_t) uint8_t numbers[8];
 
 		for (size_t text = 0; text < form->text_count; text++)
 			frame_put_string(out, *text_of(row, form->texts[text]));
@@ -175,7 +175,7 @@ static void put_rows(struct buf *out, const struct vec *rows, const struct row_f
 static bool get_row(struct frame *frame, void *row, const struct row_form *form)
 {
 	const void *numbers;
-	uint8_t aligned[8];
+	_Alignas(uint64_t) uint8_t aligned[8];
 	size_t size;
 
 	for (size_t i = 0; i < form->text_count; i++) {
