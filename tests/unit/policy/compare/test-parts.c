@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
+#include "base/str.h"
 #include "policy/compare/parts.h"
+#include "policy/scalars.h"
 
 static const struct file_rule files[] = { { "/usr", FILE_READ, 0, NULL, { "files.read[0]", "/a.yaml", 1 } } },
 			      elsewhere[] = { { "/usr", FILE_READ, 0, NULL, { "files.read[7]", "/b.yaml", 9 } } },
@@ -71,11 +73,29 @@ static void everything_else_is_named(void **state)
 	CHANGED(POLICY_PART_INJECT, (a.network = uses_two, b.network = uses_one));
 }
 
+/* `atoll policy set` refuses what it cannot change by these parts: a value in none of them is taken and not done. */
+static void each_single_value_but_of_the_network_is_in_a_part(void **state)
+{
+	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++) {
+		const struct scalar_row *row = &scalar_rows[id];
+		struct policy a = base(), b = base();
+		uint64_t value = scalar_get(id, &a);
+
+		if (!row->size)
+			continue;
+		value = row->unit == SCALAR_TEXT ? (uintptr_t)"text" : row->unit == SCALAR_SWITCH ? !value : value + 1;
+		scalar_set(id, &b, value);
+		if (!policy_compare_parts(&a, &b) != str_equal(row->section, "network"))
+			fail_msg("%s.%s", row->section, row->name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places_and_the_network_do_not_matter),
 		cmocka_unit_test(everything_else_is_named),
+		cmocka_unit_test(each_single_value_but_of_the_network_is_in_a_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
