@@ -223,6 +223,39 @@ def test_what_does_not_start_says_why(host):
     assert lines[7] == '-2 "argv" is a list of strings '
 
 
+def test_a_context_that_misses_a_place_says_where_it_was_looked_for(host):
+    host.program("""
+        def refused(environment):
+            try:
+                Context(environment)
+            except Error as error:
+                return error
+        error = refused({"HOME": "/home/x", "PATH": "/nowhere"})
+        assert error.code == E_INVALID and error.what == '"programs" is not set', error
+        assert "PATH" in error.hint and "libexec" in error.hint, error
+        error = refused({"PATH": os.environ["PATH"]})
+        if os.getuid():
+            assert error.code == E_INVALID and error.what == '"state" is not set' and "HOME" in error.hint, error
+    """)
+
+
+def test_the_programs_of_a_prefix_are_found(host):
+    """By a link in PATH, or by the libexec beside it; a script of that name is not taken for them."""
+    out = host.program("""
+        def program(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            open(path, "w").close()
+            os.chmod(path, 0o755)
+        for path in ("a/libexec/atoll/atoll", "a/libexec/atoll/atoll-init", "a/bin/other", "b/atoll", "c/bin/other"):
+            program(path)
+        os.symlink(project + "/a/libexec/atoll/atoll", "c/bin/atoll")
+        for directories in (["b", "c/bin"], ["b", "a/bin"], ["b"]):
+            print(places({"PATH": ":".join(project + "/" + one for one in directories)}).get("programs"))
+    """)
+    first, second, third = out.splitlines()
+    assert first == second and first.endswith("/a/libexec/atoll'") and third == "None", out
+
+
 def test_a_handle_is_found_again_by_another_process(host):
     host.program("""
         policy = context.policy(**MEDIUM)

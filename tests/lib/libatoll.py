@@ -113,11 +113,16 @@ class Fd:
         self.number = number
 
 
+def places(environment):
+    record = Record(CONTEXT)
+    array = [raw(f"{key}={value}") for key, value in environment.items()]
+    call("default_places", record.handle, (S * (len(array) + 1))(*array, None))
+    return record
+
+
 class Context:
     def __init__(self, environment=None, **values):
-        record = Record(CONTEXT)
-        array = [raw(f"{key}={value}") for key, value in (os.environ if environment is None else environment).items()]
-        call("default_places", record.handle, (S * (len(array) + 1))(*array, None))
+        record = places(os.environ if environment is None else environment)
         for key, value in values.items():
             record.set(key, value)
         self.handle = P()

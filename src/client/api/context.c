@@ -88,21 +88,32 @@ static int find_runtime(const char *const *environment, const char *state, char 
 	return is_private(given) ? path_join(out, PATH_MAX, given, "atoll") : path_join(out, PATH_MAX, state, "run");
 }
 
-/* The directory that the `atoll` in PATH really lies in. */
+/* Of the directory that this file really lies in: atoll alone, such as a script that starts it, is not enough. */
+static bool is_program(const char *path, char out[PATH_MAX])
+{
+	char beside[PATH_MAX], *slash;
+
+	if (access(path, X_OK) < 0 || !realpath(path, out))
+		return false;
+	slash = strrchr(out, '/');
+	slash[slash == out] = 0;
+	return path_join(beside, sizeof beside, out, "atoll-init") == 0 && access(beside, X_OK) == 0;
+}
+
+/* Where the `atoll` in PATH links to, or the libexec of a prefix whose bin is in PATH. */
 static int find_programs(const char *const *environment, char out[PATH_MAX])
 {
+	static const char *const names[] = { "atoll", "../libexec/atoll/atoll" };
 	const char *at = variable(environment, "PATH");
-	char path[PATH_MAX], *slash;
+	char path[PATH_MAX];
 
 	while (at && *at) {
 		size_t length = strcspn(at, ":");
 
-		if (*at == '/' && str_format(path, sizeof path, "%.*s/atoll", (int)length, at) == 0 &&
-		    access(path, X_OK) == 0 && realpath(path, out)) {
-			slash = strrchr(out, '/');
-			slash[slash == out] = 0;
-			return 0;
-		}
+		for (size_t i = 0; *at == '/' && i < ARRAY_SIZE(names); i++)
+			if (str_format(path, sizeof path, "%.*s/%s", (int)length, at, names[i]) == 0 &&
+			    is_program(path, out))
+				return 0;
 		at += length + (at[length] == ':');
 	}
 	return -ENOENT;
@@ -140,12 +151,23 @@ static int refuse(struct atoll_error *error, const char *key, const char *why)
 	return fault_set(error, ATOLL_E_INVALID, 0, "context", "\"%s\" %s", key, why);
 }
 
-static int take_path(const atoll_record *record, const char *key, char out[PATH_MAX], struct atoll_error *error)
+static const char programs_hint[] = "it is the directory of atoll's programs, such as /usr/libexec/atoll; "
+				    "atoll_default_places() finds it by PATH: where atoll links to, or "
+				    "../libexec/atoll beside a directory of it";
+static const char state_hint[] = "it is where sessions are, such as /home/USER/.local/state/atoll; "
+				 "atoll_default_places() makes it of HOME or XDG_STATE_HOME";
+
+/* hint: what to do where it is not set. */
+static int take_path(const atoll_record *record, const char *key, const char *hint, char out[PATH_MAX],
+		     struct atoll_error *error)
 {
 	const char *text = record_string(record, key);
 
-	if (!text)
-		return refuse(error, key, "is not set");
+	if (!text) {
+		(void)refuse(error, key, "is not set");
+		fault_hint(error, "%s", hint);
+		return ATOLL_E_INVALID;
+	}
 	if (text[0] != '/' || path_normalise(out, PATH_MAX, text) < 0)
 		return refuse(error, key, "is no absolute path");
 	return 0;
@@ -186,19 +208,19 @@ static int fill(struct atoll_context *context, const atoll_record *record, struc
 {
 	uint64_t timeout_ms = TIMEOUT_MS, log_events = 0;
 	char programs[PATH_MAX];
-	int r = take_path(record, "programs", programs, error);
+	int r = take_path(record, "programs", programs_hint, programs, error);
 
 	if (r == 0)
-		r = take_path(record, "state", context->state, error);
+		r = take_path(record, "state", state_hint, context->state, error);
 	if (r == 0 && record_string(record, "runtime"))
-		r = take_path(record, "runtime", context->runtime, error);
+		r = take_path(record, "runtime", "", context->runtime, error);
 	else if (r == 0 && path_join(context->runtime, PATH_MAX, context->state, "run") < 0)
 		r = refuse(error, "state", "is too long");
 	if (r < 0)
 		return r;
 	if (path_join(context->program, PATH_MAX, programs, "atoll") < 0 || access(context->program, X_OK) < 0) {
 		fault_set(error, ATOLL_E_STATE, errno, "context", "%s cannot be executed", context->program);
-		fault_hint(error, "\"programs\" is where atoll is installed, such as /usr/libexec/atoll");
+		fault_hint(error, "\"programs\": %s", programs_hint);
 		return ATOLL_E_STATE;
 	}
 	record_u64(record, "timeout_ms", &timeout_ms);
