@@ -8,7 +8,7 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "box/launch.h"
+#include "client/launch.h"
 #include "client/agent-trust.h"
 #include "client/compiled.h"
 #include "client/dirs.h"

@@ -42,7 +42,7 @@ struct run_setup {
 int run_setup_check(const struct run_setup *given, struct err *err) MUST_USE;
 
 /*
- * Without a starter closes everything inherited above 2. Becomes the box (box/launch.h). The exit status, also 125
+ * Without a starter closes everything inherited above 2. Becomes the box (client/launch.h). The exit status, also 125
  * when atoll-policy has told the user what is wrong; negative with *err when it came to nothing before.
  */
 int run_setup_start(const struct run_setup *given, char **command, uint64_t started_ns, struct err *err) MUST_USE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/launch.h"
+#include "client/launch.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "box/auto-gc.h"
+#include "client/auto-gc.h"
 #include "detect/agent-trust.h"
 #include "os/clock.h"
 #include "os/fd.h"
