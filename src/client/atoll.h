@@ -134,7 +134,11 @@ ATOLL_API atoll_record *atoll_record_new(uint32_t kind);
 ATOLL_API void atoll_record_free(atoll_record *record);
 ATOLL_API uint32_t atoll_record_kind(const atoll_record *record);
 
-/* Sets or replaces one value. */
+/*
+ * Copies the value into the record, in the place of one that is there. 0; ATOLL_E_INVALID where the record's kind has
+ * no such key, or one of another type (atoll_keys()), and for a value that is NULL, a descriptor that is not open,
+ * 1 MiB of text, more than 1 MiB of bytes or more than 65536 strings; ATOLL_E_NO_MEMORY. The record is as before then.
+ */
 ATOLL_API int atoll_set_string(atoll_record *record, const char *key, const char *text, struct atoll_error *error);
 ATOLL_API int atoll_set_bytes(atoll_record *record, const char *key, const void *bytes, size_t size,
 			      struct atoll_error *error);
@@ -264,7 +268,7 @@ ATOLL_API int atoll_deadline(atoll_sandbox *sandbox, uint64_t ms, uint64_t *tick
 ATOLL_API int atoll_change(atoll_sandbox *sandbox, const atoll_policy *policy, uint64_t *ticket,
 			   atoll_record **result, struct atoll_error *error);
 
-/* What it uses at this moment. */
+/* Result: the numbers that `atoll top` shows and the policy's name; "changes" only where something can be staged. */
 ATOLL_API int atoll_sample(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result,
 			   struct atoll_error *error);
 

@@ -14,7 +14,10 @@ struct reply_form {
 	bool is_text;
 };
 
-/* Appends one line. */
+/*
+ * Appends one line with its newline: one JSON object (doc/format/ask.md), or words for people. What the desk was told
+ * is escaped, so that nothing of it can end the line. Errors stick to the buffer.
+ */
 void reply_put_answer(struct buf *out, const struct reply_form *form, const struct desk_answer *answer);
 void reply_put_status(struct buf *out, const struct reply_form *form, const struct desk_status *status);
 

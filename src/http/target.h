@@ -42,6 +42,7 @@ int target_parse(const char *method, const char *text, const struct target_serve
 /* The same from the path and the climbs of a target that was parsed elsewhere. -EBADMSG: it was not. -ENOMEM. */
 int target_read(const char *path, uint32_t climbs, struct target *ret_target) MUST_USE;
 
+/* Frees the path and the readings. May be called again, and after a parse that failed. */
 void target_done(struct target *target);
 
 /* Whether the text of a Host field (or of an authority) means this server: any case, its port or the scheme's own. */

@@ -58,5 +58,13 @@ struct control_exec {
 	char **env_added;        /* -e NAME=value: set whatever the policy passes; may be NULL when put */
 };
 
+/*
+ * The whole frame into out, which is reset. 0, or the buffer's error. The descriptors go beside it, by frame_send().
+ */
 int control_exec_put(struct buf *out, const struct control_exec *exec) MUST_USE;
+/*
+ * 0: the arrays are the caller's (free()), the strings are borrowed from frame, and env_added is an array even where
+ * the sender had none. -EBADMSG for a malformed frame or one without a program, -ENOMEM: *ret_exec is untouched. flags,
+ * cwd and the size of the terminal are the client's words and not checked here.
+ */
 int control_exec_get(struct frame *frame, struct control_exec *ret_exec) MUST_USE;

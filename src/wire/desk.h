@@ -82,10 +82,19 @@ struct desk_status {
 /* Whether it stays within the bounds above. */
 bool desk_want_is_sound(const struct desk_want *want);
 
-/* type: DESK_WANT or DESK_EXPLAIN. */
+/*
+ * put: the whole frame into out, which is reset; 0, or the buffer's error. type: DESK_WANT or DESK_EXPLAIN. Nothing is
+ * checked, so that a want that is not sound is refused by its reader.
+ */
 int desk_want_put(struct buf *out, uint16_t type, const struct desk_want *want) MUST_USE;
-int desk_want_get(struct frame *frame, struct desk_want *ret_want) MUST_USE;
 int desk_answer_put(struct buf *out, const struct desk_answer *answer) MUST_USE;
-int desk_answer_get(struct frame *frame, struct desk_answer *ret_answer) MUST_USE;
 int desk_status_put(struct buf *out, const struct desk_status *status) MUST_USE;
+
+/*
+ * get: 0, or -EBADMSG with all fields zero and nothing owned: for what is malformed or beyond the limits above, a want
+ * that is not sound among it. Strings are borrowed from the frame; argv and near are the caller's (free()). What a
+ * desk_answer has as NULL arrives as "".
+ */
+int desk_want_get(struct frame *frame, struct desk_want *ret_want) MUST_USE;
+int desk_answer_get(struct frame *frame, struct desk_answer *ret_answer) MUST_USE;
 int desk_status_get(struct frame *frame, struct desk_status *ret_status) MUST_USE;

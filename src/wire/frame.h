@@ -35,7 +35,7 @@ struct frame {
 	uint8_t *bytes;      /* borrowed; strings are NUL-terminated within it */
 	size_t size, at;
 	uint16_t type;
-	int error;           /* sticky: 0 or -EBADMSG */
+	int error;           /* sticky: 0, -EBADMSG, or -ENOMEM for a vector */
 };
 
 /* Checks the header. -EBADMSG for a wrong magic, version or length. */
@@ -49,7 +49,7 @@ const char *frame_get_string(struct frame *frame);                    /* borrowe
 const void *frame_get_bytes(struct frame *frame, size_t *ret_size);   /* borrowed */
 /* The array is owned (free()), the strings are borrowed; NULL on error. */
 char **frame_get_strv(struct frame *frame);
-/* 0 when everything was read without error and nothing is left; else -EBADMSG. */
+/* 0 when everything was read without error and nothing is left; else the frame's error. */
 int frame_finish(struct frame *frame) MUST_USE;
 
 /* A receiver's table: what may come in which state. */

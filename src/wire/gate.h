@@ -186,6 +186,12 @@ enum { GATE_REQUEST_MAX = 12 << 10, GATE_SECRETS_SIZE = 1024 };
  */
 bool gate_port_is_tls(uint16_t port);
 
+/*
+ * put: the whole frame of its type into out, which is reset; 0, or the buffer's error. get: 0, and the strings are
+ * borrowed from the frame; or -EBADMSG with all fields zero, for a field that is missing, more behind the last one, a
+ * port above 65535, an unknown refusal, a lookup that is both allowed and paused, or a gate_ask without an id. Which
+ * ids are open, and what an address, a limit or a rule id stands for, only its reader knows and has to check.
+ */
 int gate_start_put(struct buf *out, const struct gate_start *start) MUST_USE;
 int gate_start_get(struct frame *frame, struct gate_start *ret_start) MUST_USE;
 int gate_route_put(struct buf *out, const struct gate_route *route) MUST_USE;
@@ -207,6 +213,10 @@ int gate_arrived_get(struct frame *frame, struct gate_arrived *ret_arrived) MUST
 int gate_limit_put(struct buf *out, const struct gate_limit *limit) MUST_USE;
 int gate_limit_get(struct frame *frame, struct gate_limit *ret_limit) MUST_USE;
 
-/* One more in a frame that was begun, and the next of them: 1; 0: that was the last; -EBADMSG. */
+/*
+ * put: one more in a frame GATE_REQUESTS that was begun. get: 1: the next of them, its strings borrowed from the frame;
+ * 0: that was the last, *ret_request is untouched; -EBADMSG: also for a leak that names a secret without a place or a
+ * place without a secret, and then nothing of *ret_request may be used.
+ */
 void gate_request_put(struct buf *out, const struct gate_request *request);
 int gate_request_get(struct frame *frame, struct gate_request *ret_request) MUST_USE;

@@ -63,8 +63,14 @@ struct init_exit {
 	uint64_t user_us, system_us, max_rss_bytes;
 };
 
+/*
+ * put: the whole frame into out, which is reset; 0, or the buffer's error. get: 0, or -EBADMSG (also without cwd or
+ * program) or -ENOMEM, which leave *ret_spawn untouched. argv and env arrays are owned by the caller (free()), the
+ * strings are borrowed from frame.
+ */
 int init_spawn_put(struct buf *out, const struct init_spawn *spawn) MUST_USE;
-/* argv and env arrays are owned by the caller (free()), the strings are borrowed from frame. */
 int init_spawn_get(struct frame *frame, struct init_spawn *ret_spawn) MUST_USE;
+
+/* The same; -EBADMSG, and all fields zero, for a code that is not -1 to 255 or a signal above 64. */
 int init_exit_put(struct buf *out, const struct init_exit *event) MUST_USE;
 int init_exit_get(struct frame *frame, struct init_exit *ret_event) MUST_USE;

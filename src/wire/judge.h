@@ -47,14 +47,26 @@ struct judge_start {
 	const char *url, *model; /* NULL: a command is asked */
 };
 
+/*
+ * put: the whole frame into out, which is reset; 0, or the buffer's error. get: 0, or -EBADMSG with all fields zero and
+ * nothing owned: for unknown flags, no time at all, or not exactly one of a command and a URL with its model.
+ */
 int judge_start_put(struct buf *out, const struct judge_start *start) MUST_USE;
 int judge_start_get(struct frame *frame, struct judge_start *ret_start) MUST_USE;
+
+/*
+ * One case; get reads JUDGE_CASE and JUDGE_NARROW. id: never 0 on the way in. *ret_json: borrowed from the frame, at
+ * most JUDGE_CASE_MAX bytes, not parsed. -EBADMSG sets nothing. A JUDGE_FORGET is a u32 that its reader gets itself.
+ */
 int judge_case_put(struct buf *out, uint32_t id, const char *json) MUST_USE;
 int judge_case_get(struct frame *frame, uint32_t *ret_id, const char **ret_json) MUST_USE;
 int judge_narrow_put(struct buf *out, uint32_t id, const char *json) MUST_USE;
 int judge_forget_put(struct buf *out, uint32_t id) MUST_USE;
 
-/* reason is cut where it is too long. */
+/*
+ * put cuts a reason of JUDGE_REASON_MAX bytes or more, between characters. get: 0, with the reason borrowed from the
+ * frame, as below; -EBADMSG, and nothing is set, for an id of 0, an unknown verdict, a reason that is NULL or longer.
+ */
 int judge_verdict_put(struct buf *out, uint32_t id, enum judge_verdict verdict, const char *reason) MUST_USE;
 int judge_verdict_get(struct frame *frame, uint32_t *ret_id, enum judge_verdict *ret_verdict,
 		      const char **ret_reason) MUST_USE;

@@ -71,8 +71,12 @@ enum link_event {
 	LINK_EVENT_COUNT,
 };
 
-/* The fields of an error: "where", "what", "hint", "errno". */
 struct err;
+
+/*
+ * Appends the fields of an error to a frame that was begun: "where", "what", "hint", "errno" (a positive errno, 0 for
+ * none). Its code is not among them: LINK_REPLY and LINK_EVENT_FAILED have that elsewhere.
+ */
 void link_put_error(struct buf *out, const struct err *err);
 
 /* LINK_EVENT_FAILED, from a starter's own process; what nobody hears is lost. */

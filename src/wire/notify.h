@@ -68,6 +68,12 @@ struct notify_question {
 	const char *json;        /* the members of one JSON object, with its braces */
 };
 
+/*
+ * put: the whole frame of its type into out, which is reset; 0, or the buffer's error. get: 0, with strings and hash
+ * borrowed from the frame; -EBADMSG for what is malformed, has an unknown enum or is beyond the limits above (a
+ * question's number of 0 among it): the fields of a struct are zero then, single results untouched. put checks no
+ * limit: who sends cuts and escapes first.
+ */
 int notify_start_put(struct buf *out, const struct notify_start *start) MUST_USE;
 int notify_start_get(struct frame *frame, struct notify_start *ret_start) MUST_USE;
 int notify_question_put(struct buf *out, const struct notify_question *question) MUST_USE;

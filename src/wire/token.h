@@ -38,6 +38,10 @@ struct token_refused {
 	const char *reason;              /* one line, for whoever presented it */
 };
 
+/*
+ * put: the whole frame into out, which is reset; 0, or the buffer's error. get: 0, with the strings borrowed from the
+ * frame, or -EBADMSG with all of them NULL.
+ */
 int token_refused_put(struct buf *out, const struct token_refused *refused) MUST_USE;
 int token_refused_get(struct frame *frame, struct token_refused *ret_refused) MUST_USE;
 

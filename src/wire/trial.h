@@ -19,7 +19,6 @@ enum { TRIAL_COMMAND_MS = 100000 };
 
 enum {
 	TRIAL_TEXT_SIZE = 256,   /* of what came of it, with the NUL; longer ones are cut */
-	TRIAL_ENV_MAX = 4096,    /* variables */
 };
 
 enum trial_message {
@@ -50,6 +49,12 @@ struct trial_shown {
 	const char *text;        /* for people; never NULL when received */
 };
 
+/*
+ * put: the whole frame of its type into out, which is reset; 0, or the buffer's error. It cuts nothing: texts of
+ * TRIAL_TEXT_SIZE bytes and more are refused by their reader. get: 0, with the strings borrowed from the frame and the
+ * arrays the caller's (free()); -EBADMSG for what is malformed or beyond a limit, or has no program to try: then
+ * nothing is owned, the fields of a struct are zero and single results untouched.
+ */
 int trial_begin_put(struct buf *out, const struct trial_begin *begin) MUST_USE;
 int trial_begin_get(struct frame *frame, struct trial_begin *ret_begin) MUST_USE;
 int trial_shown_put(struct buf *out, const struct trial_shown *shown) MUST_USE;

@@ -83,8 +83,12 @@ struct verify_answer {
 	uint32_t count;
 };
 
+/*
+ * put: the whole frame of its type into out, which is reset; 0, or the buffer's error. get: 0, or -EBADMSG for what is
+ * malformed or beyond the limits above, after which nothing is owned. Strings are borrowed from the frame; a question's
+ * argv may be empty. A refused answer may have its first findings filled: do not look at it.
+ */
 int verify_question_put(struct buf *out, const struct verify_question *question) MUST_USE;
 int verify_question_get(struct frame *frame, struct verify_question *ret_question) MUST_USE;
 int verify_answer_put(struct buf *out, const struct verify_answer *answer) MUST_USE;
-/* Strings are borrowed from the frame. */
 int verify_answer_get(struct frame *frame, struct verify_answer *ret_answer) MUST_USE;

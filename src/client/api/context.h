@@ -25,6 +25,7 @@ struct atoll_context {
 	bool wants_log;          /* records of logs are events */
 };
 
+/* One more owner, on any thread; each calls atoll_context_free(), and the last one's frees it. Returns its argument. */
 struct atoll_context *context_ref(struct atoll_context *context);
 
 /* Whether this process may use it: 0, or ATOLL_E_FORKED, ATOLL_E_IDENTITY, ATOLL_E_INVALID for NULL. */

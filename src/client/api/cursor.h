@@ -23,7 +23,7 @@ struct atoll_cursor {
 	struct log_reader *log;  /* owned; NULL: none */
 };
 
-/* NULL with *error. */
+/* An empty one without a job or a log, which holds its context alive; atoll_cursor_free() ends it. NULL with *error. */
 struct atoll_cursor *cursor_new(struct atoll_context *context, uint32_t kind, struct atoll_error *error) MUST_USE;
 
 /* One whose rows a verb of atoll prints as JSON. */

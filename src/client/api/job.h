@@ -24,15 +24,22 @@ struct job_result {
 	struct err err;          /* with status: the last line of what it explained */
 };
 
+/* Frees text and hash, and leaves it zero: may be called again, and for a result that was never filled. */
 void job_result_done(struct job_result *result);
 
-/* argv: NULL for the compilation of a policy, with level, policy, project. NULL with *error. */
 struct job_work {
 	const char *const *argv;
 	const char *level, *policy, *project;
 };
+
+/*
+ * Starts `atoll` for one verb, in a process that is no child of the caller, and does not wait for what comes of it.
+ * argv: NULL for the compilation of a policy, with level, policy, project. The job is the caller's; NULL with *error.
+ */
 struct job *job_start(const struct atoll_context *context, const struct job_work *work, struct atoll_error *error)
 	MUST_USE;
+
+/* Closes the socket that the result would come by: nobody learns it any more. NULL is fine. */
 void job_free(struct job *job);
 
 /* 1: done, and *ret_result is filled; 0: not yet. Negative errno: it was lost. */

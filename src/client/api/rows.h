@@ -14,6 +14,7 @@ struct rows {
 	size_t count;
 };
 
+/* Frees the records that are still in the list (who takes one puts NULL in its place), and leaves no rows. */
 void rows_done(struct rows *rows);
 
 /* Takes the record in any case. 0 or -ENOMEM. */

@@ -98,8 +98,7 @@ int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int
 uint64_t sandbox_begin(struct atoll_sandbox *sandbox, struct buf *out, enum link_message type);
 
 /*
- * Sends it, and waits or not as the caller's ticket says. streams, job: taken; NULL where there are none. With a job
- * nothing is sent (out NULL).
+ * streams, job: NULL where there are none. With a job nothing is sent (out NULL).
  */
 struct request {
 	uint64_t ticket;
@@ -109,10 +108,16 @@ struct request {
 	struct streams *streams;
 	struct job *job;
 };
+/*
+ * Sends it, and waits for the reply where ticket is NULL, at most for the context's timeout_ms; else *ticket is set and
+ * the reply comes as an event. out is done with, streams and job are taken, in any case; fds are borrowed. 0, or
+ * ATOLL_E_* with *error. *result: NULL, or the caller's to free.
+ */
 int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint64_t *ticket,
 		    struct atoll_record **result, struct atoll_error *error) MUST_USE;
 
 /* Watches a descriptor for it: 0 or -errno. */
 int sandbox_watch(struct atoll_sandbox *sandbox, int fd) MUST_USE;
 
+/* Closes those of 0, 1, 2 and the terminal that are still open, and frees it. NULL is fine. */
 void streams_free(struct streams *streams);

@@ -16,6 +16,10 @@ struct spawn_request {
 	size_t fd_count;
 };
 
+/*
+ * Begins its frame with the places of the context; the caller adds fields, and fds that stay its own. name is borrowed.
+ * An error of the frame sticks until spawn_request_start(). done frees the frame alone, started or not.
+ */
 void spawn_request_init(struct spawn_request *request, const struct atoll_context *context, const char *name);
 void spawn_request_done(struct spawn_request *request);
 

@@ -95,7 +95,7 @@ int transaction_begin(struct transaction_place *place, enum journal_kind kind, u
 bool transaction_is_near(const struct transaction *transaction, size_t tree);
 
 enum { TRANSACTION_SLOT_SIZE = 12 };
-/* The name of a slot. */
+/* Writes the file name that a slot has in its area, its number in decimal, to out, and returns out. */
 const char *transaction_slot_name(uint32_t slot, char out[TRANSACTION_SLOT_SIZE]);
 
 /*
@@ -156,7 +156,10 @@ int transaction_open_areas(struct transaction *transaction, bool is_new, struct 
 /* The slots of the apply that an undo takes back. */
 int transaction_open_undone(struct transaction *transaction, struct err *err) MUST_USE;
 
-/* The directory in which the slot of an op is. */
+/*
+ * The directory in which the slot of an op is: of this apply, or of the one that it takes back. Borrowed; FD_NONE where
+ * it is not open (transaction_open_areas(), transaction_open_undone()).
+ */
 int transaction_area_of(const struct transaction *transaction, const struct journal_op *op);
 /* utimensat(2) of what an O_PATH descriptor names: its mtime alone. */
 int transaction_set_mtime(int path_fd, struct stamp mtime) MUST_USE;

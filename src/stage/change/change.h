@@ -157,7 +157,10 @@ void stage_changes_done(struct stage_changes *changes);
  */
 int stage_change_open(const struct stage_stack *stack, const struct stage_change *change) MUST_USE;
 
-/* The same for the host's side. */
+/*
+ * The same beneath the host's tree, against what stood there when the change was found. -EINVAL: there was nothing.
+ * The descriptors of both are the caller's.
+ */
 int stage_change_open_host(const struct stage_stack *stack, const struct stage_change *change) MUST_USE;
 
 /* Whether two that were opened so have the same attributes, of those that an apply brings: 1, 0, -errno. */

@@ -18,7 +18,7 @@ bool attributes_is_content(const char *name);
 /* user.* but the overlay's own. */
 bool attributes_is_user(const char *name);
 
-/* An ACL. */
+/* A POSIX ACL, of access or default; NFSv4's are none of these. */
 bool attributes_is_acl(const char *name);
 
 /* A label that a new inode gets by the place where it was made, and that belongs to the name it replaces. */

@@ -92,7 +92,10 @@ struct stage_stack {
 int stage_stack_open(int sessions_fd, int stage_fd, const struct stage_chain *chain, size_t tree_index,
 		     bool with_live, struct stage_stack *ret_stack) MUST_USE;
 
-/* Adds the host's tree to the stack, by stage_tree_open(). */
+/*
+ * Opens the host's tree by stage_tree_open(), in the place of one that the stack had: 0, or its error with *err and the
+ * stack as before. done closes all that is open in it; it may be used as an empty one after that.
+ */
 int stage_stack_open_host(struct stage_stack *stack, const struct stage_tree *tree, struct err *err) MUST_USE;
 void stage_stack_done(struct stage_stack *stack);
 #define cleanup_stage_stack __attribute__((cleanup(stage_stack_done)))

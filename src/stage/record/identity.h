@@ -42,5 +42,5 @@ bool identity_equal(const struct identity *a, const struct identity *b);
 /* Equal to the nanosecond: a file system with coarser times has cut both alike. */
 bool stamp_equal(struct stamp a, struct stamp b);
 
-/* For utimensat(2). */
+/* As utimensat(2) wants it, whose errno says when a recorded number is out of range: nothing is checked here. */
 struct timespec stamp_to_timespec(struct stamp stamp);

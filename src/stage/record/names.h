@@ -29,13 +29,14 @@ void stage_names_done(struct stage_names *names);
 
 /*
  * Adds all names of an open directory, read from its start. A name with the prefix (NULL: none) counts as a whiteout
- * of what follows it, and the name `ignored` not at all. -E2BIG beyond max in all, -ENOMEM, -errno.
+ * of what follows it, and the name `ignored` not at all.
  */
 struct stage_names_source {
 	int dir_fd;
 	uint32_t source;
 	const char *prefix, *ignored;
 };
+/* 0; -E2BIG: beyond max names in all, with those of other sources; -ENOMEM, -errno. What was read until then stays. */
 int stage_names_read(struct stage_names *names, const struct stage_names_source *from, size_t max) MUST_USE;
 
 /* Sorts by the bytes of the names, equal ones by source. Gives back what memory is not needed. */
