@@ -77,14 +77,14 @@ int sandbox_greet(struct atoll_sandbox *sandbox, struct atoll_error *error) MUST
 /* Queues an event (taken; NULL: -ENOMEM). */
 int sandbox_queue(struct atoll_sandbox *sandbox, struct atoll_record *event, bool has_credit) MUST_USE;
 
+/* The first one, which there must be; the caller's. *ret_has_credit: as it was queued. */
+struct atoll_record *sandbox_take_event(struct atoll_sandbox *sandbox, bool *ret_has_credit);
+
+/* An event of this type and number, or NULL: no memory. */
+struct atoll_record *event_new(enum link_event type, uint64_t number) MUST_USE;
+
 /* Whoever polls sees that there is something, though no message is: after events were queued or taken. 0 or -errno. */
 int sandbox_wake(struct atoll_sandbox *sandbox) MUST_USE;
-
-/*
- * Takes one message of the box or one piece of anything else that is there, and queues what came of it; the answer to
- * answer->ticket goes there. 1: something was there; 0: nothing. Negative errno: no memory.
- */
-int sandbox_step(struct atoll_sandbox *sandbox, struct answer *answer) MUST_USE;
 
 /* Steps until the answer is there. 0, or its code with *error; ATOLL_E_TIMEOUT. *ret (or NULL) is the result. */
 int sandbox_await(struct atoll_sandbox *sandbox, uint64_t ticket, struct atoll_record **ret,
@@ -116,8 +116,13 @@ struct request {
 int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint64_t *ticket,
 		    struct atoll_record **result, struct atoll_error *error) MUST_USE;
 
-/* Watches a descriptor for it: 0 or -errno. */
+/* Watches a descriptor for it: 0 or -errno; and no longer, before it is closed (FD_NONE: nothing). */
 int sandbox_watch(struct atoll_sandbox *sandbox, int fd) MUST_USE;
+void sandbox_unwatch(struct atoll_sandbox *sandbox, int fd);
+
+/* No longer waited for: the caller's. NULL: it was given up. */
+struct pending *sandbox_take_pending(struct atoll_sandbox *sandbox, uint64_t ticket);
+void pending_free(struct pending *pending);
 
 /* Closes those of 0, 1, 2 and the terminal that are still open, and frees it. NULL is fine. */
 void streams_free(struct streams *streams);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+
+#include "client/api/fault.h"
+#include "client/api/job.h"
+#include "client/api/messages.h"
+#include "client/api/record.h"
+
+/* How the caller waits, for events and for the answers to requests, and how requests go to the box. */
+
+enum { CREDIT_STEP = 16 };
+
+static int left_ms(uint64_t until_ns)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	return until_ns == UINT64_MAX ? -1 : now_ns >= until_ns ? 0 : (int)((until_ns - now_ns) / 1000000 + 1);
+}
+
+static uint64_t until(int timeout_ms)
+{
+	return timeout_ms < 0 ? UINT64_MAX : clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+static int wait_for(int fd, short events, uint64_t until_ns)
+{
+	struct pollfd waited = { .fd = fd, .events = events };
+	int r = poll(&waited, 1, left_ms(until_ns));
+
+	return r < 0 && errno == EINTR ? 1 : r < 0 ? -errno : r;
+}
+
+/* ---- events ---- */
+
+static void return_credit(struct atoll_sandbox *sandbox, bool has_credit)
+{
+	cleanup_buf struct buf out;
+
+	buf_init(&out, 256);
+	sandbox->credit += has_credit;
+	if (sandbox->credit < CREDIT_STEP || sandbox->socket_fd < 0)
+		return;
+	frame_begin(&out, LINK_CREDIT);
+	frame_put_u32(&out, sandbox->credit);
+	/* What the box cannot hear now is said with the next event. */
+	if (frame_end(&out) == 0 && frame_send(sandbox->socket_fd, &out, NULL, 0) == 0)
+		sandbox->credit = 0;
+}
+
+int atoll_next(atoll_sandbox *sandbox, atoll_record **ret, struct atoll_error *error)
+{
+	bool has_credit;
+	int r = sandbox_check(sandbox, error);
+
+	if (r < 0)
+		return r;
+	if (!ret)
+		return fault_set(error, ATOLL_E_INVALID, 0, "next", "there is no place for an event");
+	while (!sandbox->first && (r = sandbox_step(sandbox, NULL, 0)) == 1)
+		continue;
+	if (r < 0)
+		return fault_errno(error, r, "next");
+	if (!sandbox->first)
+		return 0;
+	*ret = sandbox_take_event(sandbox, &has_credit);
+	return_credit(sandbox, has_credit);
+	r = sandbox_wake(sandbox);
+	return r < 0 ? fault_errno(error, r, "next") : 1;
+}
+
+int atoll_wait(atoll_sandbox *sandbox, int timeout_ms, atoll_record **ret, struct atoll_error *error)
+{
+	uint64_t until_ns = until(timeout_ms);
+	int r = atoll_next(sandbox, ret, error), waited;
+
+	while (r == 0 && !sandbox->is_over) {
+		waited = wait_for(sandbox->epoll_fd, POLLIN, until_ns);
+		if (waited < 0)
+			return fault_errno(error, waited, "wait");
+		r = atoll_next(sandbox, ret, error);
+		if (waited == 0)
+			return r;
+	}
+	return r;
+}
+
+/* ---- requests ---- */
+
+uint64_t sandbox_begin(struct atoll_sandbox *sandbox, struct buf *out, enum link_message type)
+{
+	buf_init(out, FRAME_MESSAGE_MAX);
+	frame_begin(out, (uint16_t)type);
+	frame_put_u64(out, ++sandbox->next_ticket);
+	return sandbox->next_ticket;
+}
+
+int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int *fds, size_t fd_count,
+		 struct atoll_error *error)
+{
+	int r = sandbox->socket_fd < 0 ? -EPIPE : frame_send(sandbox->socket_fd, out, fds, fd_count);
+
+	switch (r) {
+	case 0:
+		return 0;
+	case -EPIPE:
+	case -ECONNRESET:
+		return fault_set(error, ATOLL_E_GONE, -r, "session", "the sandbox has ended");
+	case -EAGAIN:
+	case -ETOOMANYREFS:
+		return fault_set(error, ATOLL_E_AGAIN, -r, "session", "the sandbox has not read what was sent before");
+	case -EMSGSIZE:
+	case -ENOBUFS:
+		return fault_set(error, ATOLL_E_LIMIT, -r, "session", "the request is larger than %d bytes",
+				 FRAME_MESSAGE_MAX);
+	default:
+		return fault_errno(error, r, "session");
+	}
+}
+
+int sandbox_await(struct atoll_sandbox *sandbox, uint64_t ticket, struct atoll_record **ret,
+		  struct atoll_error *error)
+{
+	uint64_t until_ns = until(sandbox->context->timeout_ms);
+	struct answer answer = { .ticket = ticket };
+	int r = 0;
+
+	while (r >= 0 && !answer.is_there && left_ms(until_ns)) {
+		/* The eventfd is readable as long as events wait: only what brings the answer is waited for. */
+		sandbox_unwatch(sandbox, sandbox->wake_fd);
+		close_fd(&sandbox->wake_fd);
+		r = sandbox_step(sandbox, &answer, left_ms(until_ns));
+	}
+	if (r >= 0)
+		r = sandbox_wake(sandbox);
+	if (r < 0) {
+		atoll_record_free(answer.result);
+		return fault_errno(error, r, "session");
+	}
+	if (!answer.is_there) {
+		struct pending *pending = sandbox_take_pending(sandbox, ticket);
+
+		if (pending)
+			pending_free(pending);
+		return fault_set(error, ATOLL_E_TIMEOUT, ETIMEDOUT, "session", "the sandbox did not answer in %d ms",
+				 sandbox->context->timeout_ms);
+	}
+	if (answer.code < 0)
+		return fault_from_err(error, &answer.err) == answer.code ? answer.code : fault_code(error, answer.code);
+	if (ret)
+		*ret = answer.result;
+	else
+		atoll_record_free(answer.result);
+	return 0;
+}
+
+static int send_waiting(struct atoll_sandbox *sandbox, const struct request *request, bool may_wait,
+			struct atoll_error *error)
+{
+	uint64_t until_ns = until(sandbox->context->timeout_ms);
+	int r = sandbox_send(sandbox, request->out, request->fds, request->fd_count, error);
+
+	while (may_wait && r == ATOLL_E_AGAIN && wait_for(sandbox->socket_fd, POLLOUT, until_ns) == 1)
+		r = sandbox_send(sandbox, request->out, request->fds, request->fd_count, error);
+	return r;
+}
+
+int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint64_t *ticket,
+		    struct atoll_record **result, struct atoll_error *error)
+{
+	struct pending *pending = calloc(1, sizeof *pending);
+	int r = pending ? 0 : -ENOMEM;
+
+	if (r == 0)
+		*pending = (struct pending){ .ticket = request->ticket, .job = request->job,
+					     .streams = request->streams };
+	if (r == 0 && request->out)
+		r = frame_end(request->out);
+	if (r == 0 && request->job)
+		r = sandbox_watch(sandbox, request->job->fd);
+	if (r < 0)
+		r = fault_errno(error, r, "session");
+	else if (request->out)
+		r = send_waiting(sandbox, request, !ticket, error);
+	if (request->out)
+		buf_done(request->out);
+	if (r < 0) {
+		streams_free(request->streams);
+		job_free(request->job);
+		free(pending);
+		return r;
+	}
+	pending->next = sandbox->pending;
+	sandbox->pending = pending;
+	if (!ticket)
+		return sandbox_await(sandbox, request->ticket, result, error);
+	*ticket = request->ticket;
+	return 0;
+}
+
+int sandbox_greet(struct atoll_sandbox *sandbox, struct atoll_error *error)
+{
+	uint64_t mask = (UINT64_C(1) << LINK_EVENT_COUNT) - 1;
+	cleanup_buf struct buf hello, out;
+	int r;
+
+	if (!sandbox->context->wants_log)
+		mask &= ~(UINT64_C(1) << LINK_EVENT_LOG);
+	buf_init(&hello, 256);
+	frame_begin(&hello, LINK_HELLO);
+	frame_put_u32(&hello, LINK_PROTOCOL);
+	frame_put_u32(&hello, LINK_PROTOCOL);
+	(void)sandbox_begin(sandbox, &out, LINK_SUBSCRIBE);
+	frame_put_u64(&out, mask);
+	r = frame_end(&hello);
+	if (r == 0)
+		r = frame_end(&out);
+	if (r < 0)
+		return fault_errno(error, r, "session");
+	r = sandbox_send(sandbox, &hello, NULL, 0, error);
+	if (r == 0)
+		r = sandbox_send(sandbox, &out, NULL, 0, error);
+	/* It has ended already, and what it said of that is in the socket. */
+	return r == ATOLL_E_GONE ? 0 : r;
+}
