@@ -10,7 +10,6 @@
 #include "approve/question-words.h"
 #include "approve/queue-state.h"
 #include "audit/writer.h"
-#include "base/json.h"
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"

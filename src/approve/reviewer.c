@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "os/clock.h"
-#include "os/fd.h"
 #include "session/run-request.h"
 #include "supervise/cooldown.h"
 #include "supervise/freeze.h"

@@ -7,16 +7,12 @@
 
 #include "approve/token-grants.h"
 #include "base/str.h"
-#include "box/control-link.h"
 #include "box/modules.h"
 #include "box/state.h"
 #include "gate-exec/dry-run.h"
 #include "gate-exec/gate.h"
 #include "gate-exec/verifier.h"
-#include "gate-net/link.h"
 #include "gate-net/lockdown.h"
-#include "os/fd.h"
-#include "session/run-request.h"
 
 /*
  * One run, in order:

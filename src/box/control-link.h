@@ -33,7 +33,7 @@ void link_free(struct client *client);
 /* Makes those who subscribe hear of records of the log and of refusals. Before the first of them. */
 void link_prepare(struct box *box);
 
-/* The sandbox lives. */
+/* READY, once for each client that subscribed, and for one that subscribes later: the first command can start now. */
 void link_announce(struct box *box);
 
 /* A command goes on its way: master_fd (borrowed) is for who asked for it alone; FD_NONE. */

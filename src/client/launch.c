@@ -18,7 +18,6 @@
 #include "os/fd.h"
 #include "session/narrowing.h"
 #include "session/record.h"
-#include "session/run-request.h"
 #include "stage/record/record.h"
 #include "wire/link.h"
 

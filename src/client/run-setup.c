@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/run-setup.h"
-#include "policy/publish.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -8,12 +7,12 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "client/launch.h"
 #include "client/agent-trust.h"
 #include "client/compiled.h"
 #include "client/dirs.h"
 #include "client/env-additions.h"
 #include "client/fork-origin.h"
+#include "client/launch.h"
 #include "client/narrow.h"
 #include "client/recording.h"
 #include "client/secrets.h"
@@ -21,8 +20,8 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide.h"
+#include "policy/publish.h"
 #include "policy/trial.h"
-#include "session/run-request.h"
 
 extern char **environ;
 

@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "detect/agent-trust.h"
 #include "detect/reactions.h"
-#include "os/clock.h"
 #include "os/identity.h"
 #include "os/proc.h"
 #include "supervise/console.h"

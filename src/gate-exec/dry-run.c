@@ -19,7 +19,6 @@
 #include "gate-exec/file.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "os/path.h"
 #include "session/record.h"
 #include "supervise/hub.h"
 #include "supervise/loop.h"

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "base/json.h"
-#include "base/str.h"
 #include "gate-net/link.h"
 #include "gate-net/log.h"
 #include "jail/spec.h"

@@ -11,7 +11,6 @@
 #include "gate-net/record.h"
 #include "http/target.h"
 #include "os/clock.h"
-#include "os/proc.h"
 #include "policy/limit-text.h"
 #include "policy/publish.h"
 #include "supervise/hub.h"

@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "build/enter-namespaces.h"
 #include "grant/mount-tree.h"
-#include "jail/jail.h"
 #include "jail/mediation.h"
 #include "os/clone.h"
 #include "os/fd.h"

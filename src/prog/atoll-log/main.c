@@ -19,7 +19,6 @@
 #include "base/num.h"
 #include "base/options.h"
 #include "base/program.h"
-#include "base/str.h"
 #include "confine/confine.h"
 #include "os/clock.h"
 #include "os/fd.h"

@@ -23,7 +23,6 @@
 #include "policy/decide.h"
 #include "prog/atoll/doctor/self-test-targets.h"
 #include "prog/atoll/verb/say.h"
-#include "session/record.h"
 
 enum { OUTPUT_MAX = 4 << 20, ARGUMENTS_MAX = 80, SHOWN_MAX = 32, SHOWN_SIZE = 160 };
 
