@@ -144,6 +144,15 @@ def test_a_program_that_is_nowhere_is_only_not_found(sandbox):
     assert result.code == 127 and "does not show" not in line_of(result, "not found in the sandbox; see what is there")
 
 
+def test_a_program_that_is_nowhere_is_not_found_each_time_where_the_box_looks_into_the_sandbox(sandbox):
+    """It fails at once, maybe before the box has opened the root of the sandbox's first process."""
+    policies = [sandbox.policy(f"atoll: 1\nextends: medium\n{line}\n", name) for name, line in (
+        ("files.yaml", "audit: {files: all}"), ("exec.yaml", "exec: {ask: [/usr/bin/who]}"))]
+    for policy in policies:
+        results = [sandbox.run(["no-such-program"], policy=policy) for _ in range(15)]
+        assert [result.code for result in results] == [127] * len(results), results
+
+
 def test_a_command_that_exec_may_not_start_says_where_to_look(sandbox):
     session = sandbox.run_atoll("run", "-q", "-d", "-n", "box").out.strip()
     try:

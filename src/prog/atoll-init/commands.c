@@ -43,7 +43,6 @@ static void drop_slot(struct init *init, struct command *command)
 {
 	close_fd(&command->master);
 	command->is_used = false;
-	init->is_over |= command->is_last;
 	while (init->command_top && !init->commands[init->command_top - 1].is_used)
 		init->command_top--;
 }
@@ -71,10 +70,15 @@ static int report_exit(struct init *init, struct command *command, int status, c
 		event.system_us = to_us(usage->ru_stime);
 		event.max_rss_bytes = (uint64_t)usage->ru_maxrss << 10;
 	}
+	init->is_over |= command->is_last;
 	drop_slot(init, command);
 	return tell_exited(init, &event);
 }
 
+/*
+ * Init stays, and the box kills it when it hears this. An exec waits for the box; a command without one may fail before
+ * the box has opened /proc/PID/root of init, which needs a live process.
+ */
 static int report_failure(struct init *init, struct command *command, int errnum, enum init_failure failure)
 {
 	uint32_t id = command->id;

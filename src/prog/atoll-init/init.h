@@ -31,7 +31,7 @@ struct init {
 	int events[2];           /* from the monitors; FD_NONE before the first terminal */
 	struct buf scratch;      /* the message in hand */
 	bool is_scratch_large;   /* it used many pages, which go back */
-	bool is_over;            /* the last command has ended, and the box knows */
+	bool is_over;            /* the last command ran and has ended, and the box knows */
 	bool is_reaping;         /* commands_reap() said that there may be more */
 	size_t command_top;      /* used slots are below: an idle table touches no page */
 	struct command commands[COMMAND_MAX];
