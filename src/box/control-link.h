@@ -33,7 +33,10 @@ void link_free(struct client *client);
 /* Makes those who subscribe hear of records of the log and of refusals. Before the first of them. */
 void link_prepare(struct box *box);
 
-/* READY, once for each client that subscribed, and for one that subscribes later: the first command can start now. */
+/*
+ * READY, once for each client that subscribed, and for one that subscribes later: init answers, and every wall stands.
+ * Its command may not have begun yet (LINK_EVENT_STARTED).
+ */
 void link_announce(struct box *box);
 
 /* A command goes on its way: master_fd (borrowed) is for who asked for it alone; FD_NONE. */
