@@ -19,26 +19,28 @@ int client_project(char out[PATH_MAX], struct err *err)
 }
 
 /* Which project this is matters only where no session is named. */
-static int find(const char *state, const char *id_or_name, bool live_only, struct session_record *ret_record,
+static int find(const char *state, const char *id_or_name, const char *running_in, struct session_record *ret_record,
 		struct err *err)
 {
 	char project[PATH_MAX];
 	int r = id_or_name ? 0 : client_project(project, err);
 
-	return r < 0 ? r : session_find(state, id_or_name ? NULL : project, id_or_name, live_only, ret_record, err);
+	return r < 0 ? r : session_find(state, id_or_name ? NULL : project, id_or_name, running_in, ret_record, err);
 }
 
 int client_find(const char *id_or_name, struct session_record *ret_record, struct err *err)
 {
-	char state[PATH_MAX];
+	char state[PATH_MAX], runtime[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, false, err);
 
-	return r < 0 ? r : find(state, id_or_name, true, ret_record, err);
+	if (session_runtime_dir(runtime, sizeof runtime, false, NULL) < 0)
+		*runtime = 0;
+	return r < 0 ? r : find(state, id_or_name, runtime, ret_record, err);
 }
 
 int client_find_any(const char *state, const char *id_or_name, struct session_record *ret_record, struct err *err)
 {
-	return find(state, id_or_name, false, ret_record, err);
+	return find(state, id_or_name, NULL, ret_record, err);
 }
 
 int client_open(const char *id_or_name, struct session_record *ret_record, int *ret_fd, struct err *err)

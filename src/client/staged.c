@@ -58,7 +58,7 @@ bool staged_is_session(const char *state, const char *text)
 
 	if (session_id_is_valid(text))
 		return true;
-	if (session_find(state, NULL, text, false, &record, &err) < 0)
+	if (session_find(state, NULL, text, NULL, &record, &err) < 0)
 		return false;
 	session_record_done(&record);
 	return true;
@@ -100,7 +100,7 @@ int staged_find(const char *id_or_name, char state[PATH_MAX], struct session_rec
 
 	if (r < 0)
 		return r;
-	return id_or_name ? session_find(state, NULL, id_or_name, false, ret_record, err)
+	return id_or_name ? session_find(state, NULL, id_or_name, NULL, ret_record, err)
 			  : staged_find_newest(state, ret_record, err);
 }
 

@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "session/directories.h"
 #include "wire/frame.h"
 
 enum {
@@ -367,8 +366,7 @@ int session_list(const char *state_dir, struct session_record **ret_records, siz
 }
 
 struct question {
-	const char *project, *text;
-	bool live_only;
+	const char *project, *text, *running_in;
 };
 
 static bool is_prefix_of(const struct question *question, const struct session_record *record)
@@ -384,7 +382,7 @@ static size_t search(const struct list *list, const struct question *question)
 	for (size_t i = 0; i < list->count; i++) {
 		const struct session_record *record = &list->records[i];
 
-		if (question->live_only && !record->is_live)
+		if (question->running_in && !record->is_live)
 			continue;
 		if (!question->text) {
 			if (!record->is_trial &&
@@ -404,7 +402,7 @@ static size_t search(const struct list *list, const struct question *question)
 
 static int set_not_found(const struct question *question, bool is_ambiguous, struct err *err)
 {
-	const char *kind = question->live_only ? "running session" : "session";
+	const char *kind = question->running_in ? "running session" : "session";
 
 	if (is_ambiguous)
 		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "more than one %s begins with %s", kind,
@@ -414,21 +412,19 @@ static int set_not_found(const struct question *question, bool is_ambiguous, str
 	else
 		err_set(err, ERR_NOT_FOUND, ENOENT, "session", "there is no %s of the project %s", kind,
 			question->project ? question->project : "");
-	err_hint(err, question->live_only ? "`atoll ps` lists those that run, `atoll run -d` starts one"
+	err_hint(err, question->running_in ? "`atoll ps` lists those that run, `atoll run -d` starts one"
 					  : "`atoll ps -a` lists all of them");
 	return -ENOENT;
 }
 
 /* Adds the sessions that have a control socket: those that run, without a look at the thousands that ran. */
-static int list_fill_live(struct list *list, int sessions_fd)
+static int list_fill_live(struct list *list, int sessions_fd, const char *runtime_dir)
 {
-	char path[PATH_MAX], id[SESSION_ID_SIZE];
+	DIR *dir = opendir(runtime_dir);
+	char id[SESSION_ID_SIZE];
 	struct dirent *entry;
-	DIR *dir = NULL;
 	int r = 0;
 
-	if (session_runtime_dir(path, sizeof path, false, NULL) == 0)
-		dir = opendir(path);
 	while (dir && r == 0 && (entry = readdir(dir))) {
 		if (session_of_socket(entry->d_name, id))
 			r = list_add(list, sessions_fd, id);
@@ -449,21 +445,21 @@ static int list_fill_likely(struct list *list, const char *state_dir, const stru
 		return fd == -ENOENT ? 0 : fd;
 	if (question->text && session_id_is_valid(question->text))
 		return list_add(list, fd, question->text);
-	return question->live_only ? list_fill_live(list, fd) : 0;
+	return question->running_in ? list_fill_live(list, fd, question->running_in) : 0;
 }
 
 /* Most questions of programs: a session that runs, by its whole id. Nothing comes before that, so no list is made. */
 static int find_by_id(const char *state_dir, const struct question *question, struct session_record *ret_record)
 {
-	if (!question->live_only || !question->text || !session_id_is_valid(question->text))
+	if (!question->running_in || !question->text || !session_id_is_valid(question->text))
 		return -ENOENT;
 	return session_load_live(state_dir, question->text, ret_record);
 }
 
-int session_find(const char *state_dir, const char *project, const char *id_or_name, bool live_only,
-		 struct session_record *ret_record, struct err *err)
+int session_find(const char *state_dir, const char *project, const char *id_or_name,
+		 const char *running_in, struct session_record *ret_record, struct err *err)
 {
-	struct question question = { .project = project, .text = id_or_name, .live_only = live_only };
+	struct question question = { .project = project, .text = id_or_name, .running_in = running_in };
 	struct list list = { 0 };
 	size_t found;
 	int r = find_by_id(state_dir, &question, ret_record);

@@ -58,10 +58,11 @@ void session_record_done(struct session_record *record);
 /*
  * Finds a session: by id, by unique prefix of at least 4 characters of an id, by name (the newest one), or with
  * NULL the newest of the project (NULL: of all).
- * -ENOENT with ERR_NOT_FOUND and a hint otherwise. live_only leaves ended ones out.
+ * -ENOENT with ERR_NOT_FOUND and a hint otherwise. running_in: the run-time directory, where ended
+ * ones are left out; "" where there is none. NULL: ended ones, too.
  */
-int session_find(const char *state_dir, const char *project, const char *id_or_name, bool live_only,
-		 struct session_record *ret_record, struct err *err) MUST_USE;
+int session_find(const char *state_dir, const char *project, const char *id_or_name,
+		 const char *running_in, struct session_record *ret_record, struct err *err) MUST_USE;
 
 /* All sessions, newest first; *ret_records is owned (each with session_record_done, then free). */
 int session_list(const char *state_dir, struct session_record **ret_records, size_t *ret_count,

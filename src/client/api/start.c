@@ -192,7 +192,7 @@ int atoll_find(atoll_context *context, const char *id_or_name, atoll_sandbox **r
 		return r;
 	if (!id_or_name || !ret)
 		return fault_set(error, ATOLL_E_INVALID, 0, "find", "there is no name");
-	if (session_find(context->state, NULL, id_or_name, false, &session, &err) < 0)
+	if (session_find(context->state, NULL, id_or_name, NULL, &session, &err) < 0)
 		return fault_from_err(error, &err);
 	if (session.is_live) {
 		fd = connect_box(context, session.id);

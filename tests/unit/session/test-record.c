@@ -321,11 +321,11 @@ static void no_state_directory_means_no_sessions(void **state)
 	free(records);
 }
 
-static int find(struct world *world, const char *project, const char *text, bool live_only,
+static int find(struct world *world, const char *project, const char *text, bool is_live,
 		char out[SESSION_ID_SIZE])
 {
 	struct session_record record = { 0 };
-	int r = session_find(world->state, project, text, live_only, &record, &world->err);
+	int r = session_find(world->state, project, text, is_live ?  : NULL, &record, &world->err);
 
 	memcpy(out, record.id, SESSION_ID_SIZE);
 	session_record_done(&record);

@@ -9,13 +9,13 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "client/control-client.h"
 #include "client/dirs.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/spawn.h"
 #include "policy/decide.h"
-#include "session/directories.h"
 #include "session/record.h"
 
 enum { TEXT_MAX = 4 << 20, WORDS_FIXED = 5, OPTIONS_MAX = 24, DATE_SIZE = 10, PATIENCE_MS = 10000 };
@@ -212,15 +212,13 @@ int permanent_grant_prepare(const char *session, char **words, struct permanent_
 {
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_fd int fd = memfd_create("policy", 0); /* inherited by atoll-policy on purpose */
-	char state[PATH_MAX];
 	struct dirs dirs;
 	const char *level;
-	int r = session_state_dir(state, sizeof state, false, err);
+	int r;
 
 	if (fd < 0)
 		return err_set(err, ERR_INTERNAL, errno, "policy", "no memory file can be made: %s", strerror(errno));
-	if (r == 0)
-		r = session_find(state, NULL, session, true, &record, err);
+	r = client_find(session, &record, err);
 	if (r == 0)
 		r = dirs_find(&dirs, record.project, NULL, err);
 	if (r == 0)

@@ -127,7 +127,7 @@ static int run(struct learning *learning, struct err *err)
 		r = program_run(&(struct program){ .name = "atoll", .argv = (const char *const *)words.list }, err);
 	if (r < 0)
 		return r;
-	r = session_find(learning->state, NULL, learning->name, false, &learning->record, err);
+	r = session_find(learning->state, NULL, learning->name, NULL, &learning->record, err);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "learn", "nothing was run, and so nothing is learnt");
 	return 0;

@@ -27,7 +27,7 @@ static bool is_session(struct review *review, const char *word)
 {
 	struct err ignored;
 
-	if (strchr(word, '/') || session_find(review->state, NULL, word, false, &review->session, &ignored) < 0)
+	if (strchr(word, '/') || session_find(review->state, NULL, word, NULL, &review->session, &ignored) < 0)
 		return false;
 	if (str_equal(review->session.id, word) || (*review->session.name && str_equal(review->session.name, word)))
 		return true;

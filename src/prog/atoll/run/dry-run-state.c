@@ -177,7 +177,7 @@ int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_
 		return fail(err, status, "the run is lost");
 	if (probe_fd >= 0)
 		dry->record.reads_input = lseek(probe_fd, 0, SEEK_CUR) != 0;
-	r = session_find(dry->state, NULL, name, false, ret_record, err);
+	r = session_find(dry->state, NULL, name, NULL, ret_record, err);
 	if (r == -ENOENT)
 		return err_set(err, ERR_STATE, ENOENT, "dry-run", "nothing was run, and so nothing is shown");
 	return r < 0 ? r : status;

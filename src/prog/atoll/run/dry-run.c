@@ -60,7 +60,7 @@ static int name_origin(const struct dry_run *dry, const char *message, char name
 
 static int take_origin(struct dry_run *dry, struct err *err)
 {
-	int r = session_find(dry->state, NULL, dry->given->session, false, &dry->origin, err);
+	int r = session_find(dry->state, NULL, dry->given->session, NULL, &dry->origin, err);
 
 	dry->has_origin = r == 0;
 	if (r == 0 && !dry->origin.is_staged)
@@ -334,7 +334,7 @@ static int look_for_origin(struct dry_run *dry, struct err *err)
 		return 0;
 	session_record_done(&dry->origin);
 	dry->origin = (struct session_record){ 0 };
-	return session_find(dry->state, NULL, dry->record.origin, false, &dry->origin, err);
+	return session_find(dry->state, NULL, dry->record.origin, NULL, &dry->origin, err);
 }
 
 /* Told to the trial's log first. What fails before anything happened leaves the trial to be accepted. */
@@ -465,7 +465,7 @@ int dry_run(const struct dry_run_options *given, struct err *err)
 /* What was tried is looked at again: it is what it was, and only the answer was missing. */
 static int reopen(struct dry_run *dry, const char *trial, struct err *err)
 {
-	int r = session_find(dry->state, NULL, trial, false, &dry->trial, err);
+	int r = session_find(dry->state, NULL, trial, NULL, &dry->trial, err);
 
 	if (r == 0 && dry->trial.is_live) {
 		err_set(err, ERR_STATE, EBUSY, "dry-run", "trial %s goes on still", dry->trial.id);
@@ -478,7 +478,7 @@ static int reopen(struct dry_run *dry, const char *trial, struct err *err)
 	dry->has_trial = true;
 	dry->status = dry->trial.exit;
 	if (*dry->record.origin)
-		r = session_find(dry->state, NULL, dry->record.origin, false, &dry->origin, err);
+		r = session_find(dry->state, NULL, dry->record.origin, NULL, &dry->origin, err);
 	dry->has_origin = *dry->record.origin && r == 0;
 	if (r == 0)
 		r = str_copy(dry->base, sizeof dry->base, dry->record.snapshot);

@@ -45,14 +45,14 @@ static int stop_one(const struct session_record *record, uint32_t grace_ms, stru
 							   "session %s gave no clear answer", record->id);
 }
 
-static int stop_named(const char *state, char **names, uint32_t grace_ms, struct err *err)
+static int stop_named(char **names, uint32_t grace_ms, struct err *err)
 {
 	bool has_failed = false;
 
 	/* One that is not there does not keep the others running: each is tried, each failure is said. */
 	for (; *names; names++) {
 		cleanup_session_record struct session_record record = { 0 };
-		int r = session_find(state, NULL, *names, true, &record, err);
+		int r = client_find(*names, &record, err);
 
 		if (r == 0)
 			r = stop_one(&record, grace_ms, err);
@@ -111,7 +111,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	if (r < 0)
 		return r;
 	return given.all ? stop_all(state, (uint32_t)grace_ms, err)
-			 : stop_named(state, argv + rest, (uint32_t)grace_ms, err);
+			 : stop_named(argv + rest, (uint32_t)grace_ms, err);
 }
 
 const struct cmd cmd_stop = {
