@@ -62,7 +62,8 @@ enum { FD_PASS_MAX = 16 };
 
 /*
  * One SOCK_SEQPACKET or SOCK_DGRAM message with up to FD_PASS_MAX descriptors (SCM_RIGHTS).
- * Receiving: bytes beyond size or more fds than fd_max close everything received and give -EMSGSIZE.
+ * Receiving: bytes beyond size or more fds than fd_max close everything received and give -EMSGSIZE,
+ * as does a table of descriptors that is full (MSG_CTRUNC); bytes are filled all the same.
  * fds received are close-on-exec and owned by the caller. Returns the number of bytes (0: peer closed).
  */
 ssize_t fd_send_message(int socket_fd, const void *bytes, size_t size, const int *fds, size_t fd_count) MUST_USE;

@@ -256,6 +256,72 @@ def test_the_programs_of_a_prefix_are_found(host):
     assert first == second and first.endswith("/a/libexec/atoll'") and third == "None", out
 
 
+FULL = '''
+import errno, resource
+def fill(left):
+    "All descriptors but so many are taken."
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    taken = []
+    try:
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError as error:
+        assert error.errno == errno.EMFILE, error
+    for _ in range(left):
+        os.close(taken.pop())
+    return taken
+def count():
+    return len(os.listdir("/proc/self/fd"))
+'''
+
+
+def test_a_terminal_for_which_there_is_no_room_is_an_error_at_once(host):
+    """It was an event LOST of nothing, and STARTED never came."""
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        before = count()
+        command = Record(COMMAND, argv=["sleep", "60"], env=["PATH=/usr/bin:/bin"], streams="pty")
+        box.begin("exec", command)
+        number = box.until(DONE).get("command")
+        taken = fill(0)
+        started = box.until(STARTED)
+        assert started.get("command") == number and started.get("errno") == errno.EMFILE, started
+        assert started.get("code") == -E_LIMIT and started.take_fd("terminal") == E_NOT_FOUND, started
+        ended = box.until(EXIT)
+        assert ended.get("command") == number and ended.get("signal") == signal.SIGHUP, ended
+        assert LOST not in [event.get("event") for event in box.seen]
+        for fd in taken:
+            os.close(fd)
+        assert count() == before, (count(), before)
+        box.exec(["true"], env=["PATH=/usr/bin:/bin"], streams="pty")
+        terminal = box.until(STARTED).take_fd("terminal")
+        assert terminal > 2 and box.until(EXIT).get("status") == 0
+        box.request("stop", ctypes.c_uint32(0))
+    """, prelude=PRELUDE + FULL)
+
+
+def test_a_full_table_of_descriptors_is_a_limit(host):
+    """Whatever number of descriptors is left: E_LIMIT without waiting, or it works; nothing leaks."""
+    host.program("""
+        before, codes = count(), set()
+        for left in range(12):
+            taken = fill(left)
+            begin = time.monotonic()
+            try:
+                lib.atoll_policy_free(context.policy(**MEDIUM).handle)
+                codes.add(0)
+            except Error as error:
+                codes.add(error.code)
+            assert time.monotonic() - begin < 10
+            for fd in taken:
+                os.close(fd)
+            assert count() == before, (left, count(), before)
+        assert codes == {0, E_LIMIT}, codes
+    """, prelude=PRELUDE + FULL)
+
+
 def test_a_handle_is_found_again_by_another_process(host):
     host.program("""
         policy = context.policy(**MEDIUM)

@@ -11,7 +11,7 @@ U64, STRING, BYTES, STRINGS, FD = 1, 2, 3, 4, 5
 NAMES = ("", "READY", "FAILED", "STARTED", "OUTPUT", "STOPPED", "EXIT", "DENIAL", "QUESTION", "ANSWERED", "ALERT",
          "LIMIT", "FROZEN", "POLICY", "LOG", "LOST", "DONE", "END")
 E_INVALID, E_POLICY, E_STATE, E_NOT_FOUND, E_AGAIN, E_TIMEOUT, E_GONE, E_BUSY = -2, -3, -5, -6, -8, -9, -10, -11
-E_FORKED, E_IDENTITY = -16, -18
+E_LIMIT, E_FORKED, E_IDENTITY = -14, -16, -18
 
 P, U, I, S = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p
 

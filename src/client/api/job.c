@@ -158,7 +158,11 @@ int job_look(struct job *job, struct job_result *ret_result)
 
 	if (n == -EAGAIN)
 		return 0;
-	r = n == 0 ? -ECONNRESET : n < 0 ? (int)n : take_message(bytes, (size_t)n, fds, fd_count, &result);
+	/* -EMSGSIZE: there is no room here for the descriptors that it sent. */
+	r = n == 0		? -ECONNRESET
+	    : n == -EMSGSIZE	? -EMFILE
+	    : n < 0		? (int)n
+				: take_message(bytes, (size_t)n, fds, fd_count, &result);
 	close_fd(&fds[0]);
 	close_fd(&fds[1]);
 	if (r < 0) {
@@ -188,6 +192,7 @@ int job_wait(struct job *job, int timeout_ms, struct job_result *ret_result, str
 	if (r == 0)
 		return fault_set(error, ATOLL_E_TIMEOUT, ETIMEDOUT, "job", "atoll did not answer in %d ms", timeout_ms);
 	r = job_look(job, ret_result);
-	return r < 0 ? fault_set(error, ATOLL_E_INTERNAL, -r, "job", "atoll gave no answer: %s", err_errno_name(-r))
+	return r < 0 ? fault_set(error, r == -EMFILE ? ATOLL_E_LIMIT : ATOLL_E_INTERNAL, -r, "job",
+				 "atoll gave no answer: %s", err_errno_name(-r))
 		     : 0;
 }

@@ -142,6 +142,15 @@ static int fail_code(struct atoll_record *event)
 	return record_put_u64(event, "code", (uint64_t)-fault_from_err(NULL, &err));
 }
 
+/* There was no room here for the descriptor that came with it: its terminal hangs up. */
+static int put_no_room(struct atoll_record *event)
+{
+	int r = record_put_u64(event, "code", (uint64_t)-ATOLL_E_LIMIT);
+
+	return r == 0 ? record_put_u64(event, "errno", EMFILE) : r;
+}
+
+/* *fd: -EMFILE: there was one. */
 static int take_event(struct atoll_sandbox *sandbox, struct frame *frame, int *fd, struct answer *answer)
 {
 	uint64_t number = frame_get_u64(frame);
@@ -151,6 +160,8 @@ static int take_event(struct atoll_sandbox *sandbox, struct frame *frame, int *f
 
 	if (r == 0 && *fd >= 0)
 		r = record_put_fd(event, "terminal", take_fd(fd));
+	else if (r == 0 && *fd == -EMFILE)
+		r = put_no_room(event);
 	if (r == 0 && type == LINK_EVENT_STARTED)
 		r = streams_start(sandbox, event);
 	if (r == 0 && type == LINK_EVENT_EXIT)
@@ -290,10 +301,13 @@ static int step_socket(struct atoll_sandbox *sandbox, struct answer *answer)
 	size = fd_receive_message(sandbox->socket_fd, bytes, length, fds, MESSAGE_FDS, &fd_count);
 	if (size == -ECONNRESET)
 		size = fd_receive_message(sandbox->socket_fd, bytes, length, fds, MESSAGE_FDS, &fd_count);
-	/* -EMSGSIZE: descriptors came for which there was no room here; what they came with went with them. */
-	r = size == -EMSGSIZE ? sandbox_queue(sandbox, event_new(LINK_EVENT_LOST, 0), false)
-	    : size < 0	      ? conclude(sandbox, NULL, answer)
-			      : take_message(sandbox, bytes, (size_t)size, &fds[0], answer);
+	/* Descriptors came for which there was no room here; what they came with is in bytes all the same. */
+	if (size == -EMSGSIZE) {
+		fds[0] = -EMFILE;
+		size = (ssize_t)length;
+	}
+	r = size < 0 ? conclude(sandbox, NULL, answer)
+		     : take_message(sandbox, bytes, (size_t)size, &fds[0], answer);
 	for (int i = 0; i < MESSAGE_FDS; i++)
 		close_fd(&fds[i]);
 	if (r == -EBADMSG || r == -EPROTO)
