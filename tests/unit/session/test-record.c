@@ -325,7 +325,7 @@ static int find(struct world *world, const char *project, const char *text, bool
 		char out[SESSION_ID_SIZE])
 {
 	struct session_record record = { 0 };
-	int r = session_find(world->state, project, text, is_live ?  : NULL, &record, &world->err);
+	int r = session_find(world->state, project, text, is_live ? "" : NULL, &record, &world->err);
 
 	memcpy(out, record.id, SESSION_ID_SIZE);
 	session_record_done(&record);
