@@ -322,6 +322,65 @@ def test_a_full_table_of_descriptors_is_a_limit(host):
     """, prelude=PRELUDE + FULL)
 
 
+def test_a_command_that_stops_is_heard(host):
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        number = box.exec(["sleep", "60"], env=["PATH=/usr/bin:/bin"]).get("command")
+        box.until(STARTED)
+        box.request("signal", U(number), I(signal.SIGSTOP))
+        stopped = box.until(STOPPED)
+        assert stopped.get("command") == number and stopped.get("signal") == signal.SIGSTOP, stopped
+        box.request("signal", U(number), I(signal.SIGKILL))
+        assert box.until(EXIT).get("signal") == signal.SIGKILL
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_records_of_the_log_are_events_where_they_are_asked_for(host):
+    host.program("""
+        import json
+        def types(**values):
+            own = Context(**values)
+            box = own.create(own.policy(**MEDIUM), project=project, argv=["true"], env=["PATH=/usr/bin:/bin"])
+            box.until(END)
+            return [event for event in box.seen if event.get("event") == LOG_EVENT]
+        assert types() == []
+        events = types(log_events=1)
+        for event in events:
+            line = json.loads(event.get("record"))
+            assert line["seq"] == event.get("seq") and line["type"] == event.get("type").decode(), event
+        seqs = [event.get("seq") for event in events]
+        assert seqs and seqs == list(range(seqs[0], seqs[0] + len(seqs))), seqs
+    """)
+
+
+def test_a_limit_that_is_hit_is_an_event(host):
+    host.sandbox.policy(DEGRADED + "resources: {output: 4KiB}\n", "narrow.yaml")
+    host.program("""
+        policy = context.policy(policy=MEDIUM["policy"].replace("degraded", "narrow"), project=project)
+        box = context.create(policy, project=project, argv=["head", "-c", "100000", "/dev/zero"],
+                             env=["PATH=/usr/bin:/bin"], streams="capture")
+        hit = box.until(LIMIT)
+        assert b"output" in (hit.get("rule") or b"") + (hit.get("record") or b""), hit
+        assert box.until(END).get("ended") == b"output"
+    """)
+
+
+def test_an_alert_is_an_event(host):
+    host.sandbox.policy(DEGRADED + "data: {canaries: [./.env]}\n", "canary.yaml")
+    host.program("""
+        policy = context.policy(policy=MEDIUM["policy"].replace("degraded", "canary"), project=project)
+        for argv, is_touched in ((["true"], False), (["cat", ".env"], True)):
+            box = context.create(policy, project=project, argv=argv, env=["PATH=/usr/bin:/bin"])
+            box.until(END)
+            alerts = [event for event in box.seen if event.get("event") == ALERT]
+            assert len(alerts) == is_touched, names(box)
+        assert alerts[0].get("subject").endswith(b"/.env") and b"canary.touched" in alerts[0].get("record"), alerts
+    """)
+
+
 def test_a_handle_is_found_again_by_another_process(host):
     host.program("""
         policy = context.policy(**MEDIUM)

@@ -197,28 +197,29 @@ int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint
 	return 0;
 }
 
-int sandbox_greet(struct atoll_sandbox *sandbox, struct atoll_error *error)
+int sandbox_greet(int socket_fd, const struct atoll_context *context)
 {
 	uint64_t mask = (UINT64_C(1) << LINK_EVENT_COUNT) - 1;
-	cleanup_buf struct buf hello, out;
+	cleanup_buf struct buf hello, subscribe;
 	int r;
 
-	if (!sandbox->context->wants_log)
+	if (!context->wants_log)
 		mask &= ~(UINT64_C(1) << LINK_EVENT_LOG);
 	buf_init(&hello, 256);
 	frame_begin(&hello, LINK_HELLO);
 	frame_put_u32(&hello, LINK_PROTOCOL);
 	frame_put_u32(&hello, LINK_PROTOCOL);
-	(void)sandbox_begin(sandbox, &out, LINK_SUBSCRIBE);
-	frame_put_u64(&out, mask);
+	buf_init(&subscribe, 256);
+	frame_begin(&subscribe, LINK_SUBSCRIBE);
+	frame_put_u64(&subscribe, SANDBOX_GREETING);
+	frame_put_u64(&subscribe, mask);
 	r = frame_end(&hello);
 	if (r == 0)
-		r = frame_end(&out);
-	if (r < 0)
-		return fault_errno(error, r, "session");
-	r = sandbox_send(sandbox, &hello, NULL, 0, error);
+		r = frame_end(&subscribe);
 	if (r == 0)
-		r = sandbox_send(sandbox, &out, NULL, 0, error);
+		r = frame_send(socket_fd, &hello, NULL, 0);
+	if (r == 0)
+		r = frame_send(socket_fd, &subscribe, NULL, 0);
 	/* It has ended already, and what it said of that is in the socket. */
-	return r == ATOLL_E_GONE ? 0 : r;
+	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }

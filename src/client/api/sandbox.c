@@ -53,6 +53,7 @@ struct atoll_sandbox *sandbox_new(struct atoll_context *context, const char *id,
 	memcpy(sandbox->id, id, SESSION_ID_SIZE);
 	sandbox->socket_fd = socket_fd;
 	sandbox->wake_fd = FD_NONE;
+	sandbox->next_ticket = SANDBOX_GREETING;
 	sandbox->last = &sandbox->first;
 	sandbox->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (sandbox->epoll_fd >= 0)

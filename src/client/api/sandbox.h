@@ -71,8 +71,14 @@ struct atoll_sandbox *sandbox_new(struct atoll_context *context, const char *id,
 /* Whether it may be used: as context_check(). */
 int sandbox_check(const struct atoll_sandbox *sandbox, struct atoll_error *error) MUST_USE;
 
-/* Says what protocol is spoken and what shall be heard. 0, or ATOLL_E_*. */
-int sandbox_greet(struct atoll_sandbox *sandbox, struct atoll_error *error) MUST_USE;
+/* The ticket of the subscription, which nobody waits for; those of requests come behind it. */
+enum { SANDBOX_GREETING = 1 };
+
+/*
+ * Says on a socket to a box which protocol is spoken and what shall be heard. A short run is over before its starter
+ * does anything more, so this stands in the socket before the box is started. 0 (also where it has ended), or -errno.
+ */
+int sandbox_greet(int socket_fd, const struct atoll_context *context) MUST_USE;
 
 /* Queues an event (taken; NULL: -ENOMEM). */
 int sandbox_queue(struct atoll_sandbox *sandbox, struct atoll_record *event, bool has_credit) MUST_USE;

@@ -206,6 +206,8 @@ int spawn_request_start(struct spawn_request *request, const struct atoll_contex
 
 	if (r == 0)
 		r = open_socket(ends);
+	if (r == 0 && request->greet)
+		r = request->greet(ends[0], context);
 	if (r == 0)
 		request_fd = fd_memfd_sealed("atoll-start", request->frame.bytes, request->frame.size);
 	if (request_fd < 0)

@@ -14,6 +14,8 @@ struct spawn_request {
 	struct buf frame;        /* LINK_START, begun by spawn_request_init() */
 	int fds[8];              /* borrowed: LINK_FDS_MAX */
 	size_t fd_count;
+	/* Says the first words on this end before anybody can be at the other; NULL: none. 0, or negative. */
+	int (*greet)(int socket_fd, const struct atoll_context *context);
 };
 
 /*

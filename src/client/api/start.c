@@ -68,23 +68,20 @@ static int put_request(struct spawn_request *request, const struct atoll_policy 
 	return r;
 }
 
-/* What it is told first waits in its socket: it hears it when it lives. */
 static int adopt(struct atoll_context *context, const char *id, int socket_fd, struct stream_plan *plan,
 		 atoll_sandbox **ret, struct atoll_error *error)
 {
 	struct atoll_sandbox *sandbox = sandbox_new(context, id, socket_fd);
-	int r = sandbox ? sandbox_greet(sandbox, error) : fault_errno(error, -ENOMEM, "start");
 
-	if (r == 0 && plan->ours) {
+	if (!sandbox)
+		return fault_errno(error, -ENOMEM, "start");
+	if (plan->ours) {
 		sandbox->streams = plan->ours;
 		sandbox->streams->command = MAIN_COMMAND;
 		plan->ours = NULL;
 	}
-	if (r < 0)
-		atoll_sandbox_free(sandbox);
-	else
-		*ret = sandbox;
-	return r;
+	*ret = sandbox;
+	return 0;
 }
 
 static int start(struct atoll_context *context, const struct atoll_policy *policy, const char *origin,
@@ -100,6 +97,7 @@ static int start(struct atoll_context *context, const struct atoll_policy *polic
 	r = stream_plan_make(&plan, record, error);
 	spawn_request_init(&request, context, LINK_BOX_NAME);
 	request.id = id;
+	request.greet = sandbox_greet;
 	if (r == 0) {
 		r = put_request(&request, policy, origin, record, &plan);
 		r = r < 0 ? fault_errno(error, r, "start") : 0;
@@ -206,10 +204,12 @@ int atoll_find(atoll_context *context, const char *id_or_name, atoll_sandbox **r
 	sandbox = sandbox_new(context, session.id, fd);
 	if (!sandbox)
 		return fault_errno(error, -ENOMEM, "find");
-	if (fd >= 0)
-		r = sandbox_greet(sandbox, error);
-	else if ((r = queue_end(sandbox, &session)) == 0)
+	if (fd >= 0) {
+		r = sandbox_greet(fd, context);
+		r = r < 0 ? fault_errno(error, r, "session") : 0;
+	} else if ((r = queue_end(sandbox, &session)) == 0) {
 		r = sandbox_wake(sandbox);
+	}
 	if (r < 0)
 		atoll_sandbox_free(sandbox);
 	else

@@ -99,7 +99,7 @@ static void signals_are_put_right_where_that_was_asked(void **state)
 static void the_background_is_nobodys_child(void **state)
 {
 	char path[] = "/tmp/atoll-unit-spawn-XXXXXX", text[256] = "";
-	static const char command[] = "echo $(ps -o ni= -p $$) $(pwd) $(readlink /proc/$$/fd/0) "
+	static const char command[] = "echo $(cut -d' ' -f19 /proc/$$/stat) $(pwd) $(readlink /proc/$$/fd/0) "
 				      "$(ls /proc/self/fd | wc -l)";
 	const char *argv[] = { "sh", "-c", command, NULL };
 	struct spawn spawn = { .program = "/bin/sh", .argv = argv, .fd_count = 1 };
