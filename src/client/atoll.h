@@ -112,7 +112,7 @@ enum {                           /* the key "event" of ATOLL_EVENT */
 	ATOLL_EVENT_FAILED,      /* it does not; where, what, hint, code. END follows */
 	ATOLL_EVENT_STARTED,     /* command, main; terminal: of a pty; stdin, stdout, stderr of streams=pipe */
 	ATOLL_EVENT_OUTPUT,      /* command, stream (1, 2), bytes; of streams=capture */
-	ATOLL_EVENT_STOPPED,     /* command, signal */
+	ATOLL_EVENT_STOPPED,     /* command, signal; of a command with a pty: others stop unseen */
 	ATOLL_EVENT_EXIT,        /* command, status, exit or signal, errno, ended */
 	ATOLL_EVENT_DENIAL,      /* kind, subject, rule, reason, hint */
 	ATOLL_EVENT_QUESTION,    /* something is asked: atoll_questions() */

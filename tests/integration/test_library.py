@@ -327,7 +327,7 @@ def test_a_command_that_stops_is_heard(host):
         policy = context.policy(**MEDIUM)
         box = context.create(policy, project=project)
         box.until(READY)
-        number = box.exec(["sleep", "60"], env=["PATH=/usr/bin:/bin"]).get("command")
+        number = box.exec(["sleep", "60"], env=["PATH=/usr/bin:/bin"], streams="pty").get("command")
         box.until(STARTED)
         box.request("signal", U(number), I(signal.SIGSTOP))
         stopped = box.until(STOPPED)
