@@ -290,8 +290,8 @@ def test_many_alerts_of_one_kind_hide_none_of_another(sandbox):
 
 def test_many_small_things_do_not_keep_a_canary_out_of_the_record(sandbox):
     more = "trust: {agent: noisy}\ntime: {cooldown: {denials: 1, within: 10s, pause: 1ms}}\n"
-    done = sandbox.run("for i in $(seq 110); do echo > /etc/new-$i; sleep 0.003; done; "
-                       "until cat ~/.aws/credentials 2>/dev/null; do sleep 0.1; done", # a pause refuses it
+    done = sandbox.run("for i in $(seq 300); do echo > /etc/new-$i; sleep 0.003; done; "
+                       "until cat ~/.aws/credentials 2>/dev/null; do sleep 0.1; done; true", # a pause refuses them
                        policy=plain(sandbox, more=f"audit: {{files: all}}\n{more}"))
     assert done.code == 0 and token_of(done.out), done
     lines = map(json.loads, sandbox.audit_log(done.session).read_text().splitlines())
