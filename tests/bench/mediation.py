@@ -40,7 +40,7 @@ def compile_programs(place):
     place.compile("opens", ["musl-gcc", "-O2", "-static", "-idirafter", "/usr/include", "-idirafter",
                             "/usr/include/" + multiarch, os.path.join(HERE, "opens.c")])
     # The libraries that atoll is linked with.
-    libraries = [os.path.join(place.build, "musl/src", name) for name in ("policy/libpolicy.a", "base/libbase.a")]
+    libraries = [os.path.join(place.build, "musl", name) for name in ("libpolicy.a", "libbase.a")]
     place.compile("decide", ["musl-gcc", "-O2", "-static", "-D_GNU_SOURCE", "-I", os.path.join(HERE, "../../src"),
                              os.path.join(HERE, "decide.c"), *libraries])
     shutil.copy(place.path("opens"), os.path.join(place.project, "opens"))
