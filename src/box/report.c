@@ -169,13 +169,7 @@ static void put_changes(const struct box *box, struct json *json)
 		return;
 	}
 	json_object_begin(json, "changes");
-	json_u64(json, "added", counts->added);
-	json_u64(json, "modified", counts->modified);
-	json_u64(json, "deleted", counts->deleted);
-	json_u64(json, "directories", counts->directories);
-	json_u64(json, "flagged", counts->flagged);
-	json_u64(json, "conflicts", counts->conflicts);
-	json_u64(json, "refused", counts->refused);
+	stage_counts_put(counts, json);
 	json_bool(json, "at_least", counts->is_cut);
 	json_bool(json, "kept", staging->has_changes);
 	json_bool(json, "as_origin", staging->is_as_origin);

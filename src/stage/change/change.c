@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "os/clone.h"
 #include "os/path.h"
@@ -554,6 +555,17 @@ static int count_one(void *context, const struct stage_change *change)
 	counts->flagged += change->is_flagged;
 	counts->conflicts += change->state == STAGE_CONFLICT && !change->is_settled;
 	return 0;
+}
+
+void stage_counts_put(const struct stage_counts *counts, struct json *json)
+{
+	json_u64(json, "added", counts->added);
+	json_u64(json, "modified", counts->modified);
+	json_u64(json, "deleted", counts->deleted);
+	json_u64(json, "directories", counts->directories);
+	json_u64(json, "flagged", counts->flagged);
+	json_u64(json, "conflicts", counts->conflicts);
+	json_u64(json, "refused", counts->refused);
 }
 
 int stage_changes_count(const struct stage_stack *stack, const struct stage_change_options *options, uint64_t bound,

@@ -19,6 +19,8 @@
 #include "stage/layer/layer.h"
 #include "stage/layer/walk.h"
 
+struct json;
+
 enum stage_change_kind {
 	STAGE_ADDED,
 	STAGE_MODIFIED,       /* also where the type differs */
@@ -184,6 +186,9 @@ struct stage_counts {
 	uint64_t flagged, conflicts, refused; /* conflicts: those that are not settled */
 	bool is_cut;                         /* the bound was reached: "at least" */
 };
+
+/* Its numbers as members of the object that was begun; is_cut is said by who counts up to a bound. */
+void stage_counts_put(const struct stage_counts *counts, struct json *json);
 
 /*
  * Counts the changes of one tree into *counts (which it adds to), and stops once bound of them were seen in

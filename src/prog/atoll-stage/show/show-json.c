@@ -86,13 +86,7 @@ static void put_change(struct json_show *show, const struct listed *listed)
 static void put_counts(struct json *json, const struct stage_counts *counts)
 {
 	json_object_begin(json, "counts");
-	json_u64(json, "added", counts->added);
-	json_u64(json, "modified", counts->modified);
-	json_u64(json, "deleted", counts->deleted);
-	json_u64(json, "directories", counts->directories);
-	json_u64(json, "flagged", counts->flagged);
-	json_u64(json, "conflicts", counts->conflicts);
-	json_u64(json, "refused", counts->refused);
+	stage_counts_put(counts, json);
 	json_object_end(json);
 }
 
