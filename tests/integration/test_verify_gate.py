@@ -136,6 +136,10 @@ def test_nobody_can_judge(sandbox, how):
 def stopped_at_its_start(sandbox):
     """The first command of a session, whose judge stands still before it has read its rules; and both."""
     denies = policy(sandbox, "verify: {critical: deny, unknown: deny}")
+    rule = "  - {{id: own.n{0}, class: evade, severity: low, match: {{program: no-such-tool-{0}}}, reason: no}}\n"
+    rules = "".join(rule.format(n) for n in range(1000))
+    # So many take longer to read than to be seen reading.
+    sandbox.write(sandbox.base / "config/atoll/verify/many.yaml", f"atoll-verify: 1\nrules:\n{rules}")
     for _ in range(10):
         session = sandbox.run_outside(sandbox.command_line([], policy=denies, options=["-d"])).out.strip()
         child = subprocess.Popen([str(sandbox.programs.atoll), "exec", session, "--", "sh", "-c", "echo waited"],
