@@ -202,6 +202,11 @@ const char *path_basename(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+int path_beside(char *out, size_t size, const char *path, const char *name)
+{
+	return str_format(out, size, "%.*s%s", (int)(path_basename(path) - path), path, name);
+}
+
 static bool is_bare_inet6(const char *host)
 {
 	const char *colon = *host == '[' ? NULL : strchr(host, ':');

@@ -78,3 +78,6 @@ const char *str_host_close(const char *host);
 
 /* The last component ("" for "/"); points into path. */
 const char *path_basename(const char *path);
+
+/* Another name in the directory that path names something in: "/a/b" and "c" make "/a/c". -ENAMETOOLONG. */
+int path_beside(char *out, size_t size, const char *path, const char *name) MUST_USE;

@@ -364,9 +364,8 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 			     texts->denials_path, sizeof texts->denials_path);
 
 	if (r == 0)
-		r = str_format(texts->client_path, sizeof texts->client_path, "%.*satoll-request",
-			       (int)(path_basename(box->run.request->init_path) - box->run.request->init_path),
-			       box->run.request->init_path);
+		r = path_beside(texts->client_path, sizeof texts->client_path, box->run.request->init_path,
+				"atoll-request");
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
 	buf_init_fixed(&limits_text, texts->limits_memory, sizeof texts->limits_memory);

@@ -62,8 +62,7 @@ int stage_query(const struct run_request *request, const char *verb, void *ret, 
 	int ends[2], status, r;
 	pid_t pid;
 
-	r = str_format(program, sizeof program, "%.*satoll-stage",
-		       (int)(path_basename(request->init_path) - request->init_path), request->init_path);
+	r = path_beside(program, sizeof program, request->init_path, "atoll-stage");
 	if (r < 0)
 		return r;
 	if (pipe2(ends, O_CLOEXEC) < 0)

@@ -48,14 +48,6 @@ static int begin_day(const char *path)
 	return 0;
 }
 
-static int find_program(const struct run_request *request, char out[PATH_MAX])
-{
-	const char *slash = strrchr(request->init_path, '/');
-
-	return str_format(out, PATH_MAX, "%.*s/atoll-stage", slash ? (int)(slash - request->init_path) : 0,
-			  request->init_path);
-}
-
 void auto_gc(const struct run_request *request)
 {
 	char path[PATH_MAX], program[PATH_MAX];
@@ -66,7 +58,8 @@ void auto_gc(const struct run_request *request)
 	struct spawn gc = { .program = program, .argv = argv, .env = (const char *const *)request->env, .fd_count = 1 };
 	cleanup_fd int out_fd = FD_NONE;
 
-	if (is_off || file_path(request, path) < 0 || begin_day(path) != 1 || find_program(request, program) < 0)
+	if (is_off || file_path(request, path) < 0 || begin_day(path) != 1 ||
+	    path_beside(program, sizeof program, request->init_path, "atoll-stage") < 0)
 		return;
 	out_fd = fd_open_at(AT_FDCWD, path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
 	gc.fds[0] = (struct spawn_fd){ out_fd, STDOUT_FILENO };

@@ -102,11 +102,9 @@ static int become_apply(const struct run_request *request, struct err *err)
 {
 	char program[PATH_MAX];
 	char *argv[] = { program, (char *)"apply", (char *)request->session, NULL };
-	const char *slash = strrchr(request->init_path, '/');
 	sigset_t none;
 
-	if (str_format(program, sizeof program, "%.*s/atoll", slash ? (int)(slash - request->init_path) : 0,
-		       request->init_path) == 0) {
+	if (path_beside(program, sizeof program, request->init_path, "atoll") == 0) {
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		signal(SIGPIPE, SIG_DFL);

@@ -26,9 +26,7 @@ enum {
 
 static int shipped_directory(const struct run *run, char out[PATH_MAX])
 {
-	const char *init_path = run->request->init_path;
-
-	return str_format(out, PATH_MAX, "%.*spolicies/verify", (int)(path_basename(init_path) - init_path), init_path);
+	return path_beside(out, PATH_MAX, run->request->init_path, "policies/verify");
 }
 
 /* "": the user has no place for any. */
@@ -45,7 +43,6 @@ static int own_directory(const struct run *run, char out[PATH_MAX])
 /* What decides which rules these are, and who makes what of them: another build may make something else. */
 static int kept_path(const struct run *run, char out[PATH_MAX])
 {
-	const char *init_path = run->request->init_path;
 	char shipped[PATH_MAX], own[PATH_MAX], program[PATH_MAX], hex[HASH_HEX_SIZE];
 	struct seen seen;
 	struct hash key;
@@ -54,8 +51,7 @@ static int kept_path(const struct run *run, char out[PATH_MAX])
 	if (r == 0)
 		r = own_directory(run, own);
 	if (r == 0)
-		r = str_format(program, sizeof program, "%.*satoll-verify",
-			       (int)(path_basename(init_path) - init_path), init_path);
+		r = path_beside(program, sizeof program, run->request->init_path, "atoll-verify");
 	if (r == 0)
 		r = seen_look(program, &seen);
 	if (r < 0)

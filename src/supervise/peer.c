@@ -22,8 +22,7 @@ enum { RANGE_FIRST = 0x70000000, RANGE_SIZE = 0x0f000000, SIGNAL_MAX = 64 };
 int peer_open(const char *init_path, const char *name)
 {
 	char path[PATH_MAX];
-	int fd, r = str_format(path, sizeof path, "%.*s%s", (int)(path_basename(init_path) - init_path), init_path,
-			       name);
+	int fd, r = path_beside(path, sizeof path, init_path, name);
 
 	if (r < 0)
 		return r;

@@ -149,6 +149,17 @@ static void below_means_components(void **state)
 	assert_string_equal(path_basename("b"), "b");
 }
 
+static void a_path_beside_another(void **state)
+{
+	char out[6];
+
+	assert_int_equal(path_beside(out, sizeof out, "/a/b", "c"), 0);
+	assert_string_equal(out, "/a/c");
+	assert_int_equal(path_beside(out, sizeof out, "b", "c/d"), 0);
+	assert_string_equal(out, "c/d");
+	assert_int_equal(path_beside(out, sizeof out, "/a/b", "cde"), -ENAMETOOLONG);
+}
+
 static void names_and_their_neighbours(void **state)
 {
 	static const char *const names[] = { "deny", NULL, "stage", "allow" };
@@ -237,6 +248,7 @@ static void hosts_before_a_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_path_beside_another),
 		cmocka_unit_test(comparisons),
 		cmocka_unit_test(copies_fit_or_are_empty),
 		cmocka_unit_test(vectors),
