@@ -152,12 +152,32 @@ static bool calls_itself(struct script *script, uint32_t node, const char *name,
 	return recurses;
 }
 
+/* Whether it stands in a class: in its body, its name alone means another function, and its own is reached by self. */
+static bool is_method(const struct syntax *syntax, uint32_t node)
+{
+	uint32_t around = syntax->nodes[node].parent;
+
+	if (around && syntax->nodes[around].kind == NODE_SAME)
+		around = syntax->nodes[around].parent;
+	return around && syntax->nodes[around].kind == NODE_BLOCK &&
+	       syntax->nodes[syntax->nodes[around].parent].kind == NODE_CLASS;
+}
+
+/* How the function would call itself. */
+static const char *own_name(struct script *script, uint32_t node, const char *name)
+{
+	if (!is_method(&script->syntax, node))
+		return name;
+	return value_name_join(script->arena, script->language->index_is_member ? "this" : "self", ".", name);
+}
+
 static void note_recursion(struct script *script, uint32_t node, const char *name)
 {
 	bool multiplies = false, recurses;
 	uint32_t index, again;
 
-	if (script->bounds.depth > RECURSION_DEPTH_MAX)
+	name = own_name(script, node, name);
+	if (script->bounds.depth > RECURSION_DEPTH_MAX || !name)
 		return;
 	recurses = calls_itself(script, node, name, &multiplies);
 	again = script_recursion(script, node, name);

@@ -49,11 +49,19 @@ bool script_step(struct script *script)
 	script->bounds.steps++;
 	if (script->bounds.calls)
 		script->bounds.inline_steps++;
+	if (script->bounds.repeating)
+		script->bounds.repeat_steps++;
 	if (script->bounds.steps > SCRIPT_STEPS_MAX)
 		return is_over(script, DOUBT_TIME);
 	if (script->bounds.steps % STEPS_BETWEEN_LOOKS == 0 && walk_is_over(script->walk))
 		script->bounds.is_over = true;
 	return !script->bounds.is_over;
+}
+
+bool script_may_repeat(struct script *script)
+{
+	return script_step(script) && script->bounds.repeat_steps < SCRIPT_REPEAT_STEPS_MAX &&
+	       script->arena->size < SCRIPT_REPEAT_SIZE_MAX;
 }
 
 const struct value *script_children(struct script *script, uint32_t node)

@@ -23,6 +23,8 @@ enum {
 	SCRIPT_CALLS_MAX = 12,	    /* functions in functions */
 	SCRIPT_REPEAT_MAX = 256,    /* items of a list that a loop is gone through for */
 	SCRIPT_REPEATS_MAX = 20000, /* of all loops together; later ones are gone through once */
+	SCRIPT_REPEAT_STEPS_MAX = 150000,  /* nodes looked at in repetitions, */
+	SCRIPT_REPEAT_SIZE_MAX = 24 << 20, /* and a judgement's memory, from which on loops are gone through once */
 	SCRIPT_VARIABLES_MAX = 200000,
 	SCRIPT_CONTEXTS_MAX = 400000,
 	SCRIPT_FUNCTIONS_MAX = 50000,
@@ -111,8 +113,9 @@ struct frame {
 
 /* What was used up of the bounds. */
 struct script_bounds {
-	uint64_t steps, inline_steps;
+	uint64_t steps, inline_steps, repeat_steps;
 	unsigned depth, depth_max, calls, guesses, repeats, other_calls;
+	unsigned repeating; /* loops around that are gone through again */
 	bool is_over, was_deep, was_long;
 };
 
@@ -179,6 +182,10 @@ const struct value *script_branch(struct script *script, uint32_t node, uint32_t
 
 /* False when time, steps or memory are used up; a doubt says so. */
 bool script_step(struct script *script);
+
+/* Whether a loop may be gone through once more: what repetitions take is bounded, and what is left of it is gone
+ * through as any of its items, so nothing of it goes unseen. */
+bool script_may_repeat(struct script *script);
 
 /* Where the node stands in the text that was given, which may be around the one that is interpreted. */
 struct span script_span(const struct script *script, uint32_t node);

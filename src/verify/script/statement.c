@@ -136,10 +136,13 @@ static bool run_counted(struct script *script, uint32_t condition, uint32_t body
 			return times > 0;
 		if (!value->number)
 			return true;
-		if (++times > SCRIPT_REPEAT_MAX || ++script->bounds.repeats > SCRIPT_REPEATS_MAX ||
-		    !script_step(script))
+		if (++times > SCRIPT_REPEAT_MAX || ++script->bounds.repeats > SCRIPT_REPEATS_MAX)
 			return true;
+		if (times > 1 && !script_may_repeat(script))
+			return true;
+		script->bounds.repeating += times > 1;
 		run_once(script, body, increment);
+		script->bounds.repeating -= times > 1;
 	}
 }
 
@@ -227,6 +230,20 @@ static bool is_without_end(struct script *script, uint32_t right, const struct v
 	return list->name && names_find(names, ARRAY_SIZE(names), list->name) >= 0;
 }
 
+/* The body with each item that is known. False where there are none, or more than are gone through one by one. */
+static bool each_item(struct script *script, const struct value *list, uint32_t count, uint32_t target, uint32_t body)
+{
+	for (uint32_t i = 0; i < count && target && body; i++) {
+		if (i && !script_may_repeat(script))
+			return false;
+		script->bounds.repeating += i > 0;
+		script_bind(script, target, repeat_item(script, list, i), true);
+		script_value(script, body);
+		script->bounds.repeating -= i > 0;
+	}
+	return count > 0;
+}
+
 const struct value *statement_each(struct script *script, uint32_t node)
 {
 	const struct syntax *syntax = &script->syntax;
@@ -244,11 +261,8 @@ const struct value *statement_each(struct script *script, uint32_t node)
 		script->context |= CONTEXT_ENDLESS;
 		walk_add(script->walk, OP_LOOP, script_span(script, node), script->context);
 	}
-	for (uint32_t i = 0; i < count && target && body && script_step(script); i++) {
-		script_bind(script, target, repeat_item(script, list, i), true);
-		script_value(script, body);
-	}
-	if (!count) {
+	/* What the bounds leave of the items is gone through as any of them. */
+	if (!each_item(script, list, count, target, body)) {
 		outer = script_enter_branch(script, 0);
 		if (target)
 			script_bind(script, target, some_item(script, list), true);
@@ -288,12 +302,14 @@ static const struct value *comprehend(struct script *script, uint32_t body, uint
 	const struct value *value;
 	int64_t outer_times;
 
-	for (uint32_t i = 0; i < count && target && script_step(script); i++) {
-		script_bind(script, target, repeat_item(script, list, i), true);
+	for (; made < count && target && (!made || script_may_repeat(script)); made++) {
+		script->bounds.repeating += made > 0;
+		script_bind(script, target, repeat_item(script, list, made), true);
 		bind_clauses(script, syntax->nodes[clause].next);
-		items[made++] = script_value(script, body);
+		items[made] = script_value(script, body);
+		script->bounds.repeating -= made > 0;
 	}
-	if (count)
+	if (count && made == count)
 		return value_list(script->arena, items, made);
 	if (target)
 		script_bind(script, target, some_item(script, list), true);

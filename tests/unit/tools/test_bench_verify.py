@@ -102,7 +102,8 @@ def test_wrong_words_are_said(word, capsys):
     assert "bench-verify: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("found, total, low, high", [(0, 100, 0, 0.0370), (50, 100, 0.4038, 0.5962), (100, 100, 0.963, 1)])
+@pytest.mark.parametrize("found, total, low, high",
+                         [(0, 100, 0, 0.0370), (50, 100, 0.4038, 0.5962), (100, 100, 0.963, 1)])
 def test_bounds(found, total, low, high):
     assert tool.wilson(found, total) == pytest.approx((low, high), abs=1e-4)
 
@@ -114,7 +115,8 @@ def finding(of="exfiltrate", severity="critical", confidence="certain"):
 @pytest.mark.parametrize("level, one, action", [
     ("medium", finding(), "ask"), ("medium", finding(confidence="likely"), "note"),
     ("medium", finding("destructive"), "note"), ("medium", finding(severity="low"), "off"),
-    ("low", finding(), "deny"), ("low", finding("unknown", "medium"), "ask"), ("none", finding(severity="medium"), "ask"),
+    ("low", finding(), "deny"), ("low", finding("unknown", "medium"), "ask"),
+    ("none", finding(severity="medium"), "ask"),
 ])
 def test_a_level_does_what_its_policy_says(level, one, action):
     assert tool.ACTIONS[tool.Level(level).action(one)] == action
@@ -133,7 +135,8 @@ def judged(*cases):
 
 def test_a_package_is_found_where_one_file_is():
     rows = {row["of"]: row for row in tool.rows(judged(
-        sources.Case("p", "python", "python", "risky", "good", "a"), sources.Case("p", "python", "python", "risky", "bad", "a"),
+        sources.Case("p", "python", "python", "risky", "good", "a"),
+        sources.Case("p", "python", "python", "risky", "bad", "a"),
         sources.Case("p", "python", "python", "risky", "good", "b")), False)}
     assert rows["all"]["n"] == 2 and rows["all"]["found"]["count"] == 1 and rows["all"]["asked"]["per_1000"] == 500
 

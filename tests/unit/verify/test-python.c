@@ -154,6 +154,21 @@ static const struct fixture_case cases[] = {
 	{ "uncalled function",
 	  "import os\ndef f():\n    os.remove('/a')",
 	  "0 remove '/a' @function\n" },
+	{ "a method that calls a function of its own name is no recursion",
+	  "class C:\n  def f(self):\n    f()\n  @property\n  def g(self):\n    return g(1)",
+	  "" },
+	{ "a method that calls itself",
+	  "class C:\n  def f(self):\n    self.f()",
+	  "0 function 'self.f' +recurses\n" },
+	{ "the text that a condition compares with is told of what is killed",
+	  "import psutil\nwanted = 'b'\nfor p in psutil.process_iter():\n"
+	  "  if 'a' in p.name() and p.x != wanted:\n    p.kill()",
+	  "0 call 'psutil.process_iter'\n1 call 'psutil.process_iter().?.name' @loop <0\n"
+	  "2 process 'kill' ~'?' 'a' 'b' @loop @condition <0\n" },
+	{ "what a long loop does with items beyond the bounds is seen",
+	  "import os\nfor a in 'a' * 200:\n  for b in 'b' * 200:\n    x = f'{a}{b}' + f'{b}{a}' + f'{a}'\n"
+	  "for c in ['x', 'y']:\n  os.system('id')",
+	  "0 command 'id' @loop @nested\n1 command 'id' @loop @nested\n" },
 	{ "recursion",
 	  "def f(n):\n    f(n - 1)\n    f(n)\nf(3)",
 	  "0 function 'f' +recurses\n" },
