@@ -211,11 +211,11 @@ static unsigned wanted_limits(const struct limit_group *group)
 {
 	unsigned wanted = 0;
 
-	if (group->memory_bytes != NUM_UNLIMITED)
+	if (group->request.memory_bytes != NUM_UNLIMITED)
 		wanted |= kind_bit(CGROUP_MEMORY);
-	if (group->processes != NUM_UNLIMITED)
+	if (group->request.processes != NUM_UNLIMITED)
 		wanted |= kind_bit(CGROUP_PIDS);
-	if (group->millicpus != NUM_UNLIMITED && group->cpus != LIMIT_BY_MACHINE)
+	if (group->request.millicpus != NUM_UNLIMITED && group->cpus != LIMIT_BY_MACHINE)
 		wanted |= kind_bit(CGROUP_CPU);
 	return wanted;
 }
@@ -223,7 +223,7 @@ static unsigned wanted_limits(const struct limit_group *group)
 static int make_v2(struct limit_group *group, unsigned wanted)
 {
 	cleanup_cgroup_layout struct cgroup_layout layout = { 0 };
-	int r = cgroup_layout_load(&layout, group->cgroup_root);
+	int r = cgroup_layout_load(&layout, group->request.cgroup_root);
 
 	return r < 0 ? r : v2_make(group, &layout, wanted);
 }
@@ -232,7 +232,7 @@ static int make_groups(struct limit_group *group, const char *forced)
 {
 	cleanup_cgroup_layout struct cgroup_layout layout = { 0 };
 	unsigned wanted = wanted_limits(group), possible = 0, lacking;
-	int r = cgroup_layout_load(&layout, group->cgroup_root);
+	int r = cgroup_layout_load(&layout, group->request.cgroup_root);
 
 	if (r < 0)
 		return group_is_refusal(r) ? 0 : r;
@@ -305,13 +305,8 @@ int limit_group_new(struct limit_group **ret_group, const struct limit_request *
 
 	if (!group)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "cgroup", "out of memory");
-	group->memory_bytes = request->memory_bytes;
-	group->millicpus = request->millicpus;
-	group->processes = request->processes;
-	group->cgroup_root = request->cgroup_root;
-	group->scope_program = request->scope_program;
-	group->companion = request->companion;
-	group->event_epoll_fd = group->memory_events_fd = group->pids_events_fd = group->oom_event_fd = FD_NONE;
+	group->request = *request;
+	group->events = (struct limit_events){ FD_NONE, FD_NONE, FD_NONE, FD_NONE, false };
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
 		group->dirs[i].fd = group->dirs[i].tasks_fd = FD_NONE;
 	r = set_name(group, request, err);
@@ -411,10 +406,10 @@ bool limit_group_free(struct limit_group *group)
 
 	if (!group)
 		return true;
-	close_fd(&group->event_epoll_fd);
-	close_fd(&group->memory_events_fd);
-	close_fd(&group->pids_events_fd);
-	close_fd(&group->oom_event_fd);
+	close_fd(&group->events.epoll_fd);
+	close_fd(&group->events.memory_fd);
+	close_fd(&group->events.pids_fd);
+	close_fd(&group->events.oom_fd);
 	deadline_ns = clock_monotonic_ns() + (uint64_t)REMOVE_WAIT_MS * 1000000;
 	for (size_t i = CGROUP_KIND_COUNT; i-- > 0;)
 		are_gone &= group_remove_dir(group, (enum cgroup_kind)i, deadline_ns);

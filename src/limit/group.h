@@ -24,12 +24,15 @@ struct limit_dir {
 	bool is_made; /* ours to remove (the freezer's is made when it is needed) */
 };
 
+/* What wakes the caller when a limit is hit; all owned, FD_NONE until limit_group_event_fd(). */
+struct limit_events {
+	int epoll_fd, memory_fd, pids_fd, oom_fd;
+	bool is_tried;
+};
+
 struct limit_group {
 	char name[GROUP_NAME_SIZE];
-	uint64_t memory_bytes, millicpus, processes; /* as asked for */
-	const char *cgroup_root;    /* borrowed test hooks */
-	const char *scope_program;
-	pid_t companion;            /* as asked for */
+	struct limit_request request; /* as asked for; its strings are borrowed */
 	enum limit_backend backend;
 	enum limit_holder memory, tasks, cpus;
 	struct limit_dir dirs[CGROUP_KIND_COUNT];
@@ -38,13 +41,7 @@ struct limit_group {
 	bool is_scoped;             /* we are in a scope that was made for it */
 	char detail[256];           /* why nothing better was had, for doctor */
 	const char *paths[GROUP_PATHS_MAX]; /* for limit_group_directories() */
-
-	int event_epoll_fd;         /* owned, all four; FD_NONE until the event fd is asked for */
-	int memory_events_fd;
-	int pids_events_fd;
-	int oom_event_fd;
-	bool events_tried;
-
+	struct limit_events events;
 	uint64_t memory_peak, processes_peak; /* where the kernel keeps none */
 	uint64_t cpu_last_ns, cpu_lost_ns;    /* of the walk over /proc */
 	uint64_t refusals;

@@ -56,9 +56,9 @@ int rlimits_apply(const struct limit_group *group)
 	int r = 0;
 
 	if (group->tasks == LIMIT_BY_RLIMIT)
-		r = lower(RLIMIT_NPROC, group->processes + 1);
+		r = lower(RLIMIT_NPROC, group->request.processes + 1);
 	if (r == 0 && group->memory == LIMIT_SUPERVISED)
-		r = lower(RLIMIT_DATA, group->memory_bytes);
+		r = lower(RLIMIT_DATA, group->request.memory_bytes);
 	return r;
 }
 
@@ -103,7 +103,7 @@ static uint64_t sum_memory(const struct limit_group *group, pid_t init_pid, cons
 		tmpfs = 0;
 	files = tmpfs + proc_memfd_bytes(list);
 	total = sum_resident(list) + files;
-	return total > group->memory_bytes ? sum_shares(list, files) : total;
+	return total > group->request.memory_bytes ? sum_shares(list, files) : total;
 }
 
 /* The sum falls when a process ends whose parent does not wait for it: what was seen of it stays counted. */
@@ -137,7 +137,7 @@ int walk_usage(struct limit_group *group, pid_t init_pid, unsigned missing, stru
 		tasks += list.stats[i].threads;
 	if (missing & kind_bit(CGROUP_PIDS)) {
 		usage->processes = tasks;
-		if (group->processes != NUM_UNLIMITED && tasks >= group->processes + 1)
+		if (group->request.processes != NUM_UNLIMITED && tasks >= group->request.processes + 1)
 			group->refusals++;
 	}
 	if (missing & kind_bit(CGROUP_MEMORY))

@@ -148,7 +148,7 @@ static int wait_moved(const struct limit_group *group, const char *unit, char ou
 	for (;;) {
 		cleanup_cgroup_layout struct cgroup_layout layout = { 0 };
 		size_t top;
-		int r = cgroup_layout_load(&layout, group->cgroup_root);
+		int r = cgroup_layout_load(&layout, group->request.cgroup_root);
 
 		if (r == 0)
 			r = cgroup_layout_own(&layout, CGROUP_V2, out, &top);
@@ -198,7 +198,7 @@ static int step_aside(const char *scope, pid_t companion)
 
 int scope_enter(struct limit_group *group)
 {
-	const char *program = group->scope_program ? group->scope_program : find_busctl();
+	const char *program = group->request.scope_program ? group->request.scope_program : find_busctl();
 	char unit[GROUP_NAME_SIZE + 8], scope[PATH_MAX];
 	int r;
 
@@ -210,11 +210,11 @@ int scope_enter(struct limit_group *group)
 	r = str_format(unit, sizeof unit, "%s.scope", group->name);
 	if (r < 0)
 		return r;
-	r = ask_manager(program, unit, group->companion);
+	r = ask_manager(program, unit, group->request.companion);
 	if (r == 0)
 		r = wait_moved(group, unit, scope);
 	if (r == 0)
-		r = step_aside(scope, group->companion);
+		r = step_aside(scope, group->request.companion);
 	if (r == 0)
 		return 0;
 	group_note(group, "systemd's user manager gave no scope (%s)", r < 0 ? err_errno_name(-r) : "refused");

@@ -62,7 +62,7 @@ static int read_memory(struct limit_group *group, bool is_live, struct limit_usa
 	r = cgroup_read_u64(fd, files->memory_peak, &usage->memory_peak_bytes);
 	if (r < 0 && r != -ENOENT) /* memory.peak: since 5.19; before, the highest that was seen */
 		return r;
-	return read_events(fd, group->memory_events_fd, files->memory_events, files->memory_kills_key,
+	return read_events(fd, group->events.memory_fd, files->memory_events, files->memory_kills_key,
 			   &usage->oom_kills);
 }
 
@@ -79,7 +79,7 @@ static int read_pids(struct limit_group *group, bool is_live, struct limit_usage
 	r = cgroup_read_u64(fd, "pids.peak", &usage->processes_peak);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	return read_events(fd, group->pids_events_fd, "pids.events", "max", &usage->fork_refusals);
+	return read_events(fd, group->events.pids_fd, "pids.events", "max", &usage->fork_refusals);
 }
 
 static int read_cpu(struct limit_group *group, struct limit_usage *usage)
@@ -130,10 +130,10 @@ static void drain(int fd)
 
 static void close_events(struct limit_group *group)
 {
-	close_fd(&group->event_epoll_fd);
-	close_fd(&group->memory_events_fd);
-	close_fd(&group->pids_events_fd);
-	close_fd(&group->oom_event_fd);
+	close_fd(&group->events.epoll_fd);
+	close_fd(&group->events.memory_fd);
+	close_fd(&group->events.pids_fd);
+	close_fd(&group->events.oom_fd);
 }
 
 static uint64_t keep_peak(uint64_t *peak, uint64_t now, uint64_t kernel_peak)
@@ -152,7 +152,7 @@ int limit_group_usage(struct limit_group *group, pid_t init_pid, struct limit_us
 	unsigned missing;
 	int r;
 
-	drain(group->oom_event_fd);
+	drain(group->events.oom_fd);
 	r = read_groups(group, is_live, &usage, &missing);
 	if (r == -ENOENT || r == -ENODEV) {
 		r = v2_restore(group);
@@ -218,7 +218,7 @@ static int open_v1_oom_event(struct limit_group *group)
 		r = fd_write_file_at(dir_fd, "cgroup.event_control", text);
 	if (r < 0)
 		return r;
-	group->oom_event_fd = take_fd(&event_fd);
+	group->events.oom_fd = take_fd(&event_fd);
 	return 0;
 }
 
@@ -228,10 +228,10 @@ static int watch_memory(struct limit_group *group)
 	int r;
 
 	if (group->v2_set & kind_bit(CGROUP_MEMORY)) {
-		group->memory_events_fd = open_events(group->dirs[CGROUP_V2].fd, "memory.events", "oom_kill");
-		if (group->memory_events_fd < 0)
-			return group->memory_events_fd;
-		return watch_fd(group->event_epoll_fd, group->memory_events_fd, EPOLLPRI);
+		group->events.memory_fd = open_events(group->dirs[CGROUP_V2].fd, "memory.events", "oom_kill");
+		if (group->events.memory_fd < 0)
+			return group->events.memory_fd;
+		return watch_fd(group->events.epoll_fd, group->events.memory_fd, EPOLLPRI);
 	}
 	if (!group->dirs[CGROUP_MEMORY].path)
 		return 0;
@@ -240,34 +240,34 @@ static int watch_memory(struct limit_group *group)
 		return r;
 	/* A kill before the event was asked for is told now. */
 	r = cgroup_read_key(group->dirs[CGROUP_MEMORY].fd, "memory.oom_control", "oom_kill", &kills);
-	if (r == 0 && kills && eventfd_write(group->oom_event_fd, 1) < 0)
+	if (r == 0 && kills && eventfd_write(group->events.oom_fd, 1) < 0)
 		return -errno;
-	return watch_fd(group->event_epoll_fd, group->oom_event_fd, EPOLLIN);
+	return watch_fd(group->events.epoll_fd, group->events.oom_fd, EPOLLIN);
 }
 
 static int watch_pids(struct limit_group *group)
 {
 	if (!(group->v2_set & kind_bit(CGROUP_PIDS)))
 		return 0;
-	group->pids_events_fd = open_events(group->dirs[CGROUP_V2].fd, "pids.events", "max");
-	if (group->pids_events_fd < 0)
-		return group->pids_events_fd;
-	return watch_fd(group->event_epoll_fd, group->pids_events_fd, EPOLLPRI);
+	group->events.pids_fd = open_events(group->dirs[CGROUP_V2].fd, "pids.events", "max");
+	if (group->events.pids_fd < 0)
+		return group->events.pids_fd;
+	return watch_fd(group->events.epoll_fd, group->events.pids_fd, EPOLLPRI);
 }
 
 int limit_group_event_fd(struct limit_group *group)
 {
-	if (group->events_tried)
-		return group->event_epoll_fd >= 0 ? group->event_epoll_fd : -1;
-	group->events_tried = true;
+	if (group->events.is_tried)
+		return group->events.epoll_fd >= 0 ? group->events.epoll_fd : -1;
+	group->events.is_tried = true;
 	if (group->memory != LIMIT_BY_CGROUP && group->tasks != LIMIT_BY_CGROUP)
 		return -1;
-	group->event_epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (group->event_epoll_fd < 0 || watch_memory(group) < 0 || watch_pids(group) < 0) {
+	group->events.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (group->events.epoll_fd < 0 || watch_memory(group) < 0 || watch_pids(group) < 0) {
 		close_events(group);
 		return -1;
 	}
-	return group->event_epoll_fd;
+	return group->events.epoll_fd;
 }
 
 /* cgroup.events says "frozen 1" when the last process has stopped. */

@@ -19,10 +19,10 @@
 
 static int set_memory(struct limit_group *group, int fd)
 {
-	int r = cgroup_write_u64(fd, "memory.limit_in_bytes", group->memory_bytes);
+	int r = cgroup_write_u64(fd, "memory.limit_in_bytes", group->request.memory_bytes);
 
 	/* Memory and swap together: without it the group swaps instead of being stopped. */
-	return r < 0 ? r : cgroup_limit_swap(fd, "memory.memsw.limit_in_bytes", group->memory_bytes);
+	return r < 0 ? r : cgroup_limit_swap(fd, "memory.memsw.limit_in_bytes", group->request.memory_bytes);
 }
 
 static int set_cpu(struct limit_group *group, int fd)
@@ -30,7 +30,7 @@ static int set_cpu(struct limit_group *group, int fd)
 	uint64_t quota, period;
 	int r = 0;
 
-	cpu_quota(group->millicpus, &quota, &period);
+	cpu_quota(group->request.millicpus, &quota, &period);
 	if (period != 100000) /* the kernel's own */
 		r = cgroup_write_u64(fd, "cpu.cfs_period_us", period);
 	return r < 0 ? r : cgroup_write_u64(fd, "cpu.cfs_quota_us", quota);
@@ -44,7 +44,7 @@ static int set_limit(struct limit_group *group, enum cgroup_kind kind)
 	case CGROUP_MEMORY:
 		return set_memory(group, fd);
 	case CGROUP_PIDS:
-		return cgroup_write_u64(fd, "pids.max", group->processes + 1);
+		return cgroup_write_u64(fd, "pids.max", group->request.processes + 1);
 	case CGROUP_CPU:
 		return set_cpu(group, fd);
 	default:
@@ -81,9 +81,9 @@ int v1_make(struct limit_group *group, struct cgroup_layout *layout)
 		enum cgroup_kind kind;
 		bool is_wanted;
 	} kinds[] = {
-		{ CGROUP_MEMORY, group->memory_bytes != NUM_UNLIMITED },
-		{ CGROUP_PIDS, group->processes != NUM_UNLIMITED },
-		{ CGROUP_CPU, group->millicpus != NUM_UNLIMITED && group->cpus != LIMIT_BY_MACHINE },
+		{ CGROUP_MEMORY, group->request.memory_bytes != NUM_UNLIMITED },
+		{ CGROUP_PIDS, group->request.processes != NUM_UNLIMITED },
+		{ CGROUP_CPU, group->request.millicpus != NUM_UNLIMITED && group->cpus != LIMIT_BY_MACHINE },
 		/* A v2 group counts CPU time as well, and for less. */
 		{ CGROUP_CPUACCT, !group->dirs[CGROUP_V2].path },
 	};
@@ -185,7 +185,7 @@ int v1_freeze(struct limit_group *group, bool frozen)
 	if (!freezer->path) {
 		if (!frozen)
 			return 0;
-		r = cgroup_layout_load(&layout, group->cgroup_root);
+		r = cgroup_layout_load(&layout, group->request.cgroup_root);
 		if (r == 0)
 			r = cgroup_layout_own(&layout, CGROUP_FREEZER, parent, &top);
 		if (r == 0)

@@ -192,7 +192,7 @@ static int find_place(struct limit_group *group, char *own, size_t top, unsigned
 
 static int set_memory(const struct limit_group *group, int fd)
 {
-	int r = cgroup_write_u64(fd, "memory.max", group->memory_bytes);
+	int r = cgroup_write_u64(fd, "memory.max", group->request.memory_bytes);
 
 	if (r == 0)
 		r = cgroup_limit_swap(fd, "memory.swap.max", 0);
@@ -209,7 +209,7 @@ static int set_cpu(const struct limit_group *group, int fd)
 	struct buf buf;
 	char text[64];
 
-	cpu_quota(group->millicpus, &quota, &period);
+	cpu_quota(group->request.millicpus, &quota, &period);
 	buf_init_fixed(&buf, text, sizeof text);
 	buf_put_u64_decimal(&buf, quota);
 	buf_put_char(&buf, ' ');
@@ -225,7 +225,7 @@ static int set_limit(const struct limit_group *group, enum cgroup_kind kind)
 	case CGROUP_MEMORY:
 		return set_memory(group, fd);
 	case CGROUP_PIDS:
-		return cgroup_write_u64(fd, "pids.max", group->processes + 1);
+		return cgroup_write_u64(fd, "pids.max", group->request.processes + 1);
 	default:
 		return set_cpu(group, fd);
 	}

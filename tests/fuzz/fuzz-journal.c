@@ -47,7 +47,7 @@ static void check_path(const char *path)
 
 static void check(const struct journal *journal)
 {
-	require(journal->valid_size <= journal->size);
+	require(journal->source.valid_size <= journal->source.size);
 	require(journal->is_committed || !journal->is_done);
 	require(journal->is_done || !journal->is_clean);
 	for (size_t i = 0; i < journal->op_count; i++) {
@@ -79,8 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	parse(bytes, size, false, &raw);
 	parse(bytes, size, true, &mended);
-	parse(mended.bytes, mended.valid_size, false, &again);
-	require(again.valid_size == mended.valid_size && again.op_count == mended.op_count &&
+	parse(mended.source.bytes, mended.source.valid_size, false, &again);
+	require(again.source.valid_size == mended.source.valid_size && again.op_count == mended.op_count &&
 		again.is_committed == mended.is_committed && again.is_done == mended.is_done);
 	return 0;
 }

@@ -268,36 +268,36 @@ static ssize_t next_record(struct journal *journal, size_t at)
 	struct hash hash;
 	int r;
 
-	if (journal->size - at < sizeof head)
+	if (journal->source.size - at < sizeof head)
 		return 0;
-	memcpy(&head, journal->bytes + at, sizeof head);
-	if (head.zero || head.size > RECORD_SIZE_MAX || head.size > journal->size - at - sizeof head)
+	memcpy(&head, journal->source.bytes + at, sizeof head);
+	if (head.zero || head.size > RECORD_SIZE_MAX || head.size > journal->source.size - at - sizeof head)
 		return 0;
-	journal_chain_hash(&hash, &journal->chain, head.size, journal->bytes + at + sizeof head);
+	journal_chain_hash(&hash, &journal->source.chain, head.size, journal->source.bytes + at + sizeof head);
 	if (memcmp(&hash, &head.hash, sizeof hash) != 0 ||
-	    frame_open(&frame, journal->bytes + at + sizeof head, head.size) < 0)
+	    frame_open(&frame, journal->source.bytes + at + sizeof head, head.size) < 0)
 		return 0;
 	r = read_record(journal, &frame);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
 		return -EBADMSG;
-	journal->chain = hash;
+	journal->source.chain = hash;
 	return (ssize_t)(sizeof head + head.size);
 }
 
 /* Reads from the start again; size is where to stop. */
 static ssize_t read_records(struct journal *journal)
 {
-	uint8_t *bytes = take_ptr(journal->bytes);
-	size_t size = journal->size;
+	uint8_t *bytes = take_ptr(journal->source.bytes);
+	size_t size = journal->source.size;
 	ssize_t n = 0;
 
 	journal_done(journal);
-	journal->bytes = bytes;
-	journal->size = size;
-	for (; journal->valid_size < size; journal->valid_size += (size_t)n) {
-		n = next_record(journal, journal->valid_size);
+	journal->source.bytes = bytes;
+	journal->source.size = size;
+	for (; journal->source.valid_size < size; journal->source.valid_size += (size_t)n) {
+		n = next_record(journal, journal->source.valid_size);
 		if (n <= 0)
 			return n;
 	}
@@ -306,14 +306,14 @@ static ssize_t read_records(struct journal *journal)
 
 int journal_parse(uint8_t *bytes, size_t size, struct journal *ret_journal)
 {
-	struct journal journal = { .bytes = bytes, .size = size };
+	struct journal journal = { .source = { .bytes = bytes, .size = size } };
 	ssize_t n = read_records(&journal);
 
 	/* A record with a right checksum that makes no sense (another version of this program): none of it counts. */
 	if (n == -EBADMSG) {
-		journal.size = journal.valid_size;
+		journal.source.size = journal.source.valid_size;
 		n = read_records(&journal);
-		journal.size = size;
+		journal.source.size = size;
 	}
 	if (n < 0) {
 		journal_done(&journal);
@@ -339,7 +339,7 @@ int journal_load(int dir_fd, struct journal *ret_journal)
 	r = journal_parse((uint8_t *)take_ptr(bytes), size, ret_journal);
 	if (r < 0)
 		return r;
-	ret_journal->is_published = is_published;
+	ret_journal->source.is_published = is_published;
 	if (!is_published || ret_journal->is_committed)
 		return 0;
 	journal_done(ret_journal);

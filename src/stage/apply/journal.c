@@ -31,7 +31,7 @@ void journal_done(struct journal *journal)
 	free(journal->ops);
 	free(journal->directories);
 	free(journal->parted);
-	free(journal->bytes);
+	free(journal->source.bytes);
 	for (size_t i = 0; i < journal->text_count; i++)
 		free(journal->texts[i]);
 	free(journal->texts);
@@ -117,15 +117,15 @@ int journal_create(int dir_fd, struct journal_writer *ret_writer)
 
 int journal_resume(int dir_fd, const struct journal *journal, struct journal_writer *ret_writer)
 {
-	const char *name = journal->is_published ? JOURNAL_FILE : JOURNAL_FILE_DRAFT;
+	const char *name = journal->source.is_published ? JOURNAL_FILE : JOURNAL_FILE_DRAFT;
 	cleanup_fd int fd = fd_open_at(dir_fd, name, O_WRONLY | O_NOFOLLOW, 0);
 
 	if (fd < 0)
 		return fd;
-	if (ftruncate(fd, (off_t)journal->valid_size) < 0 || lseek(fd, 0, SEEK_END) < 0)
+	if (ftruncate(fd, (off_t)journal->source.valid_size) < 0 || lseek(fd, 0, SEEK_END) < 0)
 		return -errno;
 	writer_start(ret_writer, take_fd(&fd));
-	ret_writer->chain = journal->chain;
+	ret_writer->chain = journal->source.chain;
 	return 0;
 }
 

@@ -101,6 +101,14 @@ struct journal_parted {
 	struct identity left;
 };
 
+/* Where a journal was read from: of journal_parse() and journal_load(). */
+struct journal_source {
+	uint8_t *bytes;                  /* owned; paths point into it */
+	size_t size, valid_size;         /* valid_size: of the records that count */
+	struct hash chain;               /* over the valid records */
+	bool is_published;               /* it has its second name */
+};
+
 struct journal {
 	/* JOURNAL_BEGIN */
 	uint32_t number, kind, undoes;   /* undoes: the number of the apply, with JOURNAL_UNDO */
@@ -118,11 +126,7 @@ struct journal {
 	bool has_begun, is_committed;
 	bool is_done;                    /* every op has its outcome, and all is on the disk */
 	bool is_clean;                   /* nothing of it is left to be tidied up */
-	/* Of journal_parse() and journal_load(). */
-	uint8_t *bytes;                  /* owned; paths point into it */
-	size_t size, valid_size;         /* of the records that count */
-	struct hash chain;               /* over the valid records */
-	bool is_published;               /* it has its second name */
+	struct journal_source source;
 };
 
 /* Whether it is a rename between a slot and the path. */

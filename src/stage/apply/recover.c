@@ -291,7 +291,7 @@ static int recover_loaded(struct transaction *transaction, struct transaction_re
 
 	if (r < 0)
 		return r;
-	if (!journal->is_published) {
+	if (!journal->source.is_published) {
 		recovered->taken_back++;
 		return transaction_abandon(transaction, err);
 	}

@@ -122,8 +122,8 @@ static void test_what_is_written_comes_back(void **state)
 	write_whole(&plan, &writer);
 	write_end(&plan, &writer);
 	assert_int_equal(journal_load(dir_fd, &read), 0);
-	assert_true(read.is_published && read.is_committed && read.is_done && read.is_clean);
-	assert_int_equal(read.valid_size, read.size);
+	assert_true(read.source.is_published && read.is_committed && read.is_done && read.is_clean);
+	assert_int_equal(read.source.valid_size, read.source.size);
 	assert_int_equal(read.number, 7);
 	assert_string_equal(read.session, "abcdefghijkl");
 	assert_string_equal(read.areas[1].name, ".atoll-abcdefghijkl-7");
@@ -176,11 +176,11 @@ static void test_cut_at_every_byte_the_rest_counts(void **state)
 		cleanup_journal struct journal read;
 
 		parse_copy(bytes, cut, &read);
-		assert_true(read.valid_size <= cut && read.valid_size >= valid);
+		assert_true(read.source.valid_size <= cut && read.source.valid_size >= valid);
 		assert_true(read.op_count >= ops);
 		assert_true(read.is_committed || !was_committed);
 		assert_true(read.is_committed || !read.is_done);
-		valid = read.valid_size;
+		valid = read.source.valid_size;
 		ops = read.op_count;
 		was_committed = read.is_committed;
 	}
@@ -197,7 +197,7 @@ static void test_each_damaged_byte_ends_it(void **state)
 
 		bytes[at] ^= 0x10;
 		parse_copy(bytes, size, &read);
-		assert_true(read.valid_size <= at);
+		assert_true(read.source.valid_size <= at);
 		assert_false(read.is_clean);
 		bytes[at] ^= 0x10;
 	}
@@ -228,11 +228,11 @@ static void test_resumed_behind_a_torn_record(void **state)
 	fd = fd_open_at(dir_fd, JOURNAL_FILE, O_WRONLY | O_APPEND, 0);
 	assert_int_equal(fd_write_full(fd, "torn record", 11), 0);
 	assert_int_equal(journal_load(dir_fd, &read), 0);
-	assert_true(read.is_committed && !read.is_done && read.valid_size + 11 == read.size);
+	assert_true(read.is_committed && !read.is_done && read.source.valid_size + 11 == read.source.size);
 	assert_int_equal(journal_resume(dir_fd, &read, &resumed), 0);
 	write_end(&plan, &resumed);
 	assert_int_equal(journal_load(dir_fd, &again), 0);
-	assert_true(again.is_clean && again.valid_size == again.size);
+	assert_true(again.is_clean && again.source.valid_size == again.source.size);
 }
 
 static void refuse_path(const char *path, uint32_t action)
