@@ -23,7 +23,7 @@ bool token_grants_narrow(const struct token_held *held, struct policy *policy)
 	static const enum resource resources[TOKEN_HELD_LIMITS - 1] = {
 		RESOURCE_MEMORY, RESOURCE_PROCESSES, RESOURCE_DISK, RESOURCE_WALL_MS, RESOURCE_CPU_MS,
 	};
-	struct net_amount *network = &policy->network_limits.of[NET_LIMIT_TOTAL];
+	struct net_amount *network = &policy->network.limits.of[NET_LIMIT_TOTAL];
 	uint64_t bytes = held->limits[TOKEN_HELD_LIMITS - 1];
 	bool is_less = false;
 

@@ -22,10 +22,10 @@ enum jail_seccomp_profile report_seccomp_profile(const struct box *box)
 
 	enum jail_seccomp_profile base;
 
-	if (policy->exec_new_binaries)
-		base = policy->user_namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
+	if (policy->exec.new_binaries)
+		base = policy->exec.namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
 	else
-		base = policy->user_namespaces ? JAIL_SECCOMP_NESTED_NOEXEC : JAIL_SECCOMP_STRICT_NOEXEC;
+		base = policy->exec.namespaces ? JAIL_SECCOMP_NESTED_NOEXEC : JAIL_SECCOMP_STRICT_NOEXEC;
 	return jail_seccomp_profile(base, jail_mediation_of(policy));
 }
 

@@ -92,9 +92,9 @@ static int check_disk_wall(struct box *box)
 	const struct resource_limit *limit = &policy->limits[RESOURCE_DISK];
 	const struct file_plan_entry *written = NULL;
 
-	for (size_t i = 0; i < policy->file_plan_count && !written; i++)
-		if (policy->file_plan[i].class == FILE_WRITE)
-			written = &policy->file_plan[i];
+	for (size_t i = 0; i < policy->files.plan_count && !written; i++)
+		if (policy->files.plan[i].class == FILE_WRITE)
+			written = &policy->files.plan[i];
 	if (limit->value == NUM_UNLIMITED || !written)
 		return 0;
 	if (policy->degrade & 1u << WALL_DISK) {
@@ -284,7 +284,7 @@ static int start_guardian(struct box *box)
 /* Where the jail is to put the sockets of the network gate; NULL: there is none. */
 static int *gate_sockets(struct box *box)
 {
-	return box->run.policy->policy->network_mode == NETWORK_GATE || box->gate.publish.count ? box->gate.sockets
+	return box->run.policy->policy->network.mode == NETWORK_GATE || box->gate.publish.count ? box->gate.sockets
 		: NULL;
 }
 
@@ -293,7 +293,7 @@ static int begin_jail(struct box *box)
 {
 	int r = publish_open(&box->gate);
 	const struct jail_spec spec = {
-		.share_network = box->run.policy->policy->network_mode == NETWORK_HOST,
+		.share_network = box->run.policy->policy->network.mode == NETWORK_HOST,
 		.gate_sockets = gate_sockets(box),
 		.run_as_root = getuid() == 0,
 		.degrade = box->run.policy->policy->degrade,
@@ -525,7 +525,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 		.texts = &texts,
 		.spec = {
 			.hostname = PLAN_HOSTNAME,
-			.share_network = box->run.policy->policy->network_mode == NETWORK_HOST,
+			.share_network = box->run.policy->policy->network.mode == NETWORK_HOST,
 			.gate_sockets = gate_sockets(box),
 			.takes_grants = policy_takes_grants(box->run.policy->policy),
 			.seccomp = report_seccomp_profile(box),

@@ -113,7 +113,7 @@ static int add_hosts(struct plan *plan)
 	char real[PATH_MAX];
 
 	if (path_real("/etc/hosts", real, sizeof real) == 0)
-		return policy->network_mode != NETWORK_GATE ? 0 :
+		return policy->network.mode != NETWORK_GATE ? 0 :
 			       add_file(plan, plan_keep(plan, str_dup(real)), text, resolver);
 	return add_file_if(plan, "/etc/hosts", text, resolver, JAIL_OPTIONAL);
 }
@@ -123,7 +123,7 @@ int plan_add_etc(struct plan *plan)
 	const struct plan_input *input = plan->input;
 	int r = input->run_as_root && !input->uid ? 0 : add_accounts(plan);
 
-	if (r == 0 && input->policy->network_mode == NETWORK_GATE)
+	if (r == 0 && input->policy->network.mode == NETWORK_GATE)
 		r = add_name_server(plan);
 	return r < 0 ? r : add_hosts(plan);
 }

@@ -75,8 +75,8 @@ int plan_add_tree(struct plan *plan, const struct plan_tree_request *request)
 
 bool plan_has_own_entry(const struct policy *policy, size_t entry, const char *point)
 {
-	for (size_t i = entry + 1; i < policy->file_plan_count; i++)
-		if (path_is_below(point, policy->file_plan[i].path))
+	for (size_t i = entry + 1; i < policy->files.plan_count; i++)
+		if (path_is_below(point, policy->files.plan[i].path))
 			return true;
 	return false;
 }
@@ -142,10 +142,10 @@ static bool is_private(const struct file_plan_entry *around)
 
 int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index, struct err *err)
 {
-	const struct file_plan_entry *entry = &policy->file_plan[index], *around = plan_entry_around(policy, index);
+	const struct file_plan_entry *entry = &policy->files.plan[index], *around = plan_entry_around(policy, index);
 	struct plan_tree_request request = {
 		.path = entry->path,
-		.rule = policy->files[entry->rule].origin.id,
+		.rule = policy->files.rules[entry->rule].origin.id,
 		.flags = plan->new_binaries && !(entry->flags & FILE_NOEXEC) ? 0 : JAIL_NOEXEC,
 		.source_trusted = around && entry->flags & FILE_NOFOLLOW ? strlen(around->path) : 0,
 	};

@@ -85,11 +85,11 @@ static int add_tmpfs(struct plan *plan, const char *target, const char *rule)
 
 const struct file_plan_entry *plan_entry_around(const struct policy *policy, size_t index)
 {
-	const char *path = policy->file_plan[index].path;
+	const char *path = policy->files.plan[index].path;
 
 	for (size_t i = index; i-- > 0;)
-		if (policy->file_plan[i].class != FILE_MASK && path_is_below(path, policy->file_plan[i].path))
-			return &policy->file_plan[i];
+		if (policy->files.plan[i].class != FILE_MASK && path_is_below(path, policy->files.plan[i].path))
+			return &policy->files.plan[i];
 	return NULL;
 }
 
@@ -135,15 +135,15 @@ static int add_top_link(struct plan *plan, const struct file_plan_entry *entry, 
  */
 static bool takes_names(struct plan *plan, const struct policy *policy, size_t index)
 {
-	const struct file_plan_entry *entry = &policy->file_plan[index];
+	const struct file_plan_entry *entry = &policy->files.plan[index];
 	bool found = str_equal(entry->path, "/etc");
 	char *const *points;
 
 	/* In order, what is below an entry comes next. */
-	for (size_t i = index + 1; !found && i < policy->file_plan_count; i++) {
-		if (!path_is_below(policy->file_plan[i].path, entry->path))
+	for (size_t i = index + 1; !found && i < policy->files.plan_count; i++) {
+		if (!path_is_below(policy->files.plan[i].path, entry->path))
 			break;
-		found = policy->file_plan[i].class == FILE_MASK;
+		found = policy->files.plan[i].class == FILE_MASK;
 	}
 	if (!found || entry->class != FILE_READ || entry->flags & FILE_NOFOLLOW)
 		return false;
@@ -152,8 +152,8 @@ static bool takes_names(struct plan *plan, const struct policy *policy, size_t i
 
 static int add_entry(struct plan *plan, const struct policy *policy, size_t index, struct err *err)
 {
-	const struct file_plan_entry *entry = &policy->file_plan[index];
-	const char *rule = policy->files[entry->rule].origin.id;
+	const struct file_plan_entry *entry = &policy->files.plan[index];
+	const char *rule = policy->files.rules[entry->rule].origin.id;
 	const struct file_plan_entry *around;
 	bool is_link = !strchr(entry->path + 1, '/');
 	struct stat st;
@@ -211,7 +211,7 @@ static int check_late_mask(const struct policy *policy, const struct file_plan_e
 	}
 	err_set(err, ERR_WALL, 0, wall_names[WALL_MASK_LATE],
 		"%s (%s) does not exist, so it cannot be masked in a tree that is written in place",
-		entry->path, policy->files[entry->rule].origin.id);
+		entry->path, policy->files.rules[entry->rule].origin.id);
 	err_hint(err, "create it, drop the rule, or accept it with `degrade: [%s]`",
 		 wall_names[WALL_MASK_LATE]);
 	return -ENOENT;
@@ -232,7 +232,7 @@ static int make_own_directory(const struct policy *policy, const struct file_pla
 		return 0;
 	err_set(err, ERR_WALL, -r, wall_names[WALL_MASK_LATE],
 		"%s (%s) cannot be made, and what is inside could make it: %s", entry->path,
-		policy->files[entry->rule].origin.id, err_errno_name(-r));
+		policy->files.rules[entry->rule].origin.id, err_errno_name(-r));
 	err_hint(err, "make it, as a directory that only you can write to");
 	return r;
 }
@@ -240,9 +240,9 @@ static int make_own_directory(const struct policy *policy, const struct file_pla
 /* One look at the host for each mask: most of them name what is not there. */
 static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *ret_missing, struct err *err)
 {
-	for (size_t i = 0; i < policy->file_plan_count; i++) {
-		const struct file_plan_entry *entry = &policy->file_plan[i];
-		const char *rule = policy->files[entry->rule].origin.id;
+	for (size_t i = 0; i < policy->files.plan_count; i++) {
+		const struct file_plan_entry *entry = &policy->files.plan[i];
+		const char *rule = policy->files.rules[entry->rule].origin.id;
 		const struct file_plan_entry *above;
 		enum file_class around;
 		bool is_there;
@@ -307,7 +307,7 @@ static bool is_there(struct looked_into *last, const char *path)
 
 static int add_refused_program(struct plan *plan, const struct policy *policy, size_t index)
 {
-	const struct exec_rule *rule = &policy->exec[index];
+	const struct exec_rule *rule = &policy->exec.rules[index];
 	const char *target;
 	char real[PATH_MAX];
 	int r = plan_grow(&plan->refused, plan->refused_count, &plan->refused_capacity, sizeof *plan->refused);
@@ -333,8 +333,8 @@ int plan_refuse(struct plan *plan, const struct policy *policy, const struct jai
 	struct looked_into last = { .path = "", .fd = FD_NONE };
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < policy->exec_count; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
+	for (size_t i = 0; r == 0 && i < policy->exec.count; i++) {
+		const struct exec_rule *rule = &policy->exec.rules[i];
 
 		if (exec_rule_is_mounted(rule) && is_there(&last, rule->program))
 			r = add_refused_program(plan, policy, i);
@@ -362,8 +362,8 @@ static int add_devices(struct plan *plan, const struct policy *policy)
 
 bool plan_policy_names(const struct policy *policy, const char *path)
 {
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (str_equal(policy->file_plan[i].path, path))
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (str_equal(policy->files.plan[i].path, path))
 			return true;
 	return false;
 }
@@ -455,7 +455,7 @@ static int add_policy(struct plan *plan, const struct policy *policy, struct err
 	/* First: the project may lie below it. */
 	int r = plan_policy_names(policy, "/tmp") ? 0 : add_tmpfs(plan, "/tmp", "builtin.tmp");
 
-	for (size_t i = 0; r == 0 && i < policy->file_plan_count; i++)
+	for (size_t i = 0; r == 0 && i < policy->files.plan_count; i++)
 		r = add_entry(plan, policy, i, err);
 	return r;
 }
@@ -477,7 +477,7 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 		return err_set(err, ERR_INTERNAL, ENOMEM, "plan", "out of memory");
 	err->code = ERR_NONE;
 	plan->input = input;
-	plan->new_binaries = policy->exec_new_binaries;
+	plan->new_binaries = policy->exec.new_binaries;
 	plan->scratch_bytes = disk == NUM_UNLIMITED ? (uint64_t)PLAN_SCRATCH_DEFAULT_MIB << 20 : disk;
 	plan->scratch_inodes = inodes == NUM_UNLIMITED ? 0 : inodes;
 	r = add_fixed(plan, input);

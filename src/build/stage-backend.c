@@ -44,11 +44,11 @@ static bool has_locked_mounts(const struct policy *policy)
 
 	if (geteuid() == 0)
 		return false;
-	for (size_t i = 0; !found && i < policy->file_plan_count; i++) {
+	for (size_t i = 0; !found && i < policy->files.plan_count; i++) {
 		char **points;
 
-		if (policy->file_plan[i].class != FILE_STAGE ||
-		    mount_points_below(policy->file_plan[i].path, &points) < 0)
+		if (policy->files.plan[i].class != FILE_STAGE ||
+		    mount_points_below(policy->files.plan[i].path, &points) < 0)
 			continue;
 		found = points[0] != NULL;
 		strv_free(points);
@@ -118,9 +118,9 @@ static bool has_files_of_others(const struct policy *policy)
 	if (!who.uid)
 		return false;
 	who.group_count = getgroups(GROUPS_MAX, who.groups);
-	for (size_t i = 0; !found && i < policy->file_plan_count; i++)
-		found = policy->file_plan[i].class == FILE_STAGE && !str_equal(policy->file_plan[i].path, "/") &&
-			has_others_files(&who, policy->file_plan[i].path);
+	for (size_t i = 0; !found && i < policy->files.plan_count; i++)
+		found = policy->files.plan[i].class == FILE_STAGE && !str_equal(policy->files.plan[i].path, "/") &&
+			has_others_files(&who, policy->files.plan[i].path);
 	return found;
 }
 
@@ -135,15 +135,15 @@ static enum backend_reason choose(const struct run_request *request, const struc
 {
 	if (!policy_stages_any(policy))
 		return BACKEND_OVERLAY;
-	if (policy->stage_backend == STAGE_BY_FUSE)
+	if (policy->stage.backend == STAGE_BY_FUSE)
 		return BACKEND_FUSE;
 	/* The list of mounts comes last: to read it takes the kernel longer than all the rest here. */
-	if (policy->stage_backend == STAGE_BY_AUTO && is_fuse_there() && (has_trouble || has_locked_mounts(policy)))
+	if (policy->stage.backend == STAGE_BY_AUTO && is_fuse_there() && (has_trouble || has_locked_mounts(policy)))
 		return BACKEND_FUSE;
 	/* A fork stands on layers of the kernel's overlay, or it has been refused; snapshots need those. */
 	if (has_trouble || request->origin || !has_files_of_others(policy))
 		return BACKEND_OVERLAY;
-	return policy->stage_backend == STAGE_BY_AUTO && policy->stage_auto == STAGE_AUTO_OFF && is_fuse_there() ?
+	return policy->stage.backend == STAGE_BY_AUTO && policy->stage.snapshots == STAGE_AUTO_OFF && is_fuse_there() ?
 		       BACKEND_FUSE_FOR_OTHERS : BACKEND_OVERLAY_NO_FUSE;
 }
 
@@ -158,7 +158,7 @@ int backend_choose(const struct run_request *request, const struct policy *polic
 	const char *trouble = policy_stages_any(policy) ? state_trouble(request) : NULL;
 
 	*ret_reason = choose(request, policy, trouble);
-	if (*ret_reason == BACKEND_FUSE && policy->stage_auto == STAGE_AUTO_EXEC) {
+	if (*ret_reason == BACKEND_FUSE && policy->stage.snapshots == STAGE_AUTO_EXEC) {
 		err_set(err, ERR_POLICY, EOPNOTSUPP, "stage",
 			"what fuse-overlayfs stages (`stage.backend`) has no snapshots, which `stage.auto` asks for");
 		err_hint(err, "take `stage: {auto: off}`, or `backend: overlay` with XDG_STATE_HOME on ext4, xfs, "

@@ -31,11 +31,11 @@ static size_t put_paths(struct json *json, const char *key, const struct policy 
 	size_t told = 0, left_out = 0;
 
 	json_array_begin(json, key);
-	for (size_t i = 0; i < policy->file_count; i++) {
-		if (!(classes >> policy->files[i].class & 1))
+	for (size_t i = 0; i < policy->files.count; i++) {
+		if (!(classes >> policy->files.rules[i].class & 1))
 			continue;
 		if (told < RULES_MAX)
-			put_text(json, NULL, policy->files[i].pattern);
+			put_text(json, NULL, policy->files.rules[i].pattern);
 		told++;
 	}
 	json_array_end(json);
@@ -59,10 +59,10 @@ static void put_hosts(struct json *json, const struct policy *policy)
 	size_t told = 0;
 
 	json_object_begin(json, "network");
-	json_string(json, "default", verdict_names[policy->network_default]);
+	json_string(json, "default", verdict_names[policy->network.default_verdict]);
 	json_array_begin(json, "rules");
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 
 		if (told++ >= RULES_MAX)
 			continue;
@@ -85,10 +85,10 @@ static void put_programs(struct json *json, const struct policy *policy)
 	size_t told = 0;
 
 	json_object_begin(json, "exec");
-	json_string(json, "default", verdict_names[policy->exec_default]);
+	json_string(json, "default", verdict_names[policy->exec.default_verdict]);
 	json_array_begin(json, "rules");
-	for (size_t i = 0; i < policy->exec_count; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
+	for (size_t i = 0; i < policy->exec.count; i++) {
+		const struct exec_rule *rule = &policy->exec.rules[i];
 
 		if (told++ >= RULES_MAX)
 			continue;

@@ -184,11 +184,11 @@ static bool is_seen(const struct policy *policy, const char *path)
 /* A file in files.change, which no overlay can stage. NULL: there is none. */
 static const char *find_single_file(const struct policy *after)
 {
-	for (size_t i = 0; i < after->file_plan_count; i++) {
-		const struct file_plan_entry *entry = &after->file_plan[i];
+	for (size_t i = 0; i < after->files.plan_count; i++) {
+		const struct file_plan_entry *entry = &after->files.plan[i];
 		struct stat st;
 
-		if (entry->class == FILE_STAGE && str_equal(after->files[entry->rule].origin.file, "narrowing") &&
+		if (entry->class == FILE_STAGE && str_equal(after->files.rules[entry->rule].origin.file, "narrowing") &&
 		    lstat(entry->path, &st) == 0 && !S_ISDIR(st.st_mode))
 			return entry->path;
 	}

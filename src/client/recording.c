@@ -35,11 +35,11 @@ static int find_real(const char *given, const char *option, char out[PATH_MAX], 
 
 static int check_gate(const struct policy *policy, const char *option, struct err *err)
 {
-	if (policy->network_mode == NETWORK_GATE)
+	if (policy->network.mode == NETWORK_GATE)
 		return 0;
 	err_set(err, ERR_USAGE, EOPNOTSUPP, "run",
 		"--%s: under this policy there are no requests that could be seen: %s", option,
-		policy->network_mode == NETWORK_HOST ? "it shares the host's network" : "it has no network");
+		policy->network.mode == NETWORK_HOST ? "it shares the host's network" : "it has no network");
 	err_hint(err, "list hosts under network.allow of the policy");
 	return -EOPNOTSUPP;
 }

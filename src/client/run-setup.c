@@ -406,7 +406,7 @@ static int open_tape(const struct run_setup *given, const struct policy *policy,
 {
 	bool is_trial = given->flags & REQUEST_TRIAL && !given->replay;
 
-	if (is_trial && policy->network_mode != NETWORK_GATE)
+	if (is_trial && policy->network.mode != NETWORK_GATE)
 		return 0;
 	request->tape = given->record ? TAPE_RECORD : given->replay || is_trial ? TAPE_REPLAY : TAPE_NONE;
 	return is_trial ? recording_open_blank(&request->tape_fd, err)

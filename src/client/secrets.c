@@ -61,8 +61,8 @@ static int on_placeholder(void *context, struct frame *frame, int *fds, size_t f
 	const char *name, *placeholder;
 	int r = secret_get_placeholder(frame, &name, &placeholder);
 
-	for (size_t i = 0; r == 0 && i < arrival->policy->network_count; i++) {
-		const struct inject *inject = &arrival->policy->network[i].inject;
+	for (size_t i = 0; r == 0 && i < arrival->policy->network.count; i++) {
+		const struct inject *inject = &arrival->policy->network.rules[i].inject;
 
 		if (inject->kind == INJECT_NONE || !inject->env || !str_equal(inject->secret, name))
 			continue;
@@ -90,7 +90,7 @@ static const struct frame_rule rules[] = {
 /* Everything lies in the socket already: atoll-secret has ended. */
 static int receive(int fd, const struct policy *policy, struct secrets *secrets, struct err *err)
 {
-	struct arrival arrival = { .policy = policy, .count_max = VARIABLES_EACH * policy->network_count };
+	struct arrival arrival = { .policy = policy, .count_max = VARIABLES_EACH * policy->network.count };
 	cleanup_buf struct buf scratch;
 	int r = 1;
 

@@ -39,8 +39,8 @@ struct narrowing {
 
 static void keep_rules(const struct policy *policy, enum trust_level level, bool asks, struct narrowing *out)
 {
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 		bool is_above = level_of(&rule->origin) > (int)level && rule->verdict > VERDICT_ASK;
 
 		out->is_less |= is_above;
@@ -51,7 +51,7 @@ static void keep_rules(const struct policy *policy, enum trust_level level, bool
 			out->rules[out->count].verdict = VERDICT_ASK;
 		if (rule->limits)
 			out->limited[out->limited_count++] = (uint32_t)out->count;
-		out->exact_count += i < policy->network_exact_count;
+		out->exact_count += i < policy->network.exact_count;
 		out->count++;
 	}
 }
@@ -74,8 +74,8 @@ int agent_trust_narrow(struct agent_trust *agent, enum trust_level level, bool a
 	const enum verdict most = asks ? VERDICT_ASK : VERDICT_DENY;
 	const struct policy *now = agent->run->network_policy;
 	struct policy next = *now;
-	cleanup_free struct net_rule *rules = calloc(now->network_count + 1, sizeof *rules);
-	cleanup_free uint32_t *limited = calloc(now->network_count + 1, sizeof *limited);
+	cleanup_free struct net_rule *rules = calloc(now->network.count + 1, sizeof *rules);
+	cleanup_free uint32_t *limited = calloc(now->network.count + 1, sizeof *limited);
 	struct narrowing narrowing = { .rules = rules, .limited = limited };
 	const struct reactions *reactions = agent->reactions;
 	cleanup_fd int fd = FD_NONE;
@@ -87,18 +87,18 @@ int agent_trust_narrow(struct agent_trust *agent, enum trust_level level, bool a
 	if (r)
 		return r;
 	keep_rules(now, level, asks, &narrowing);
-	if (level_of(&now->network_default_origin) > (int)level && now->network_default > most) {
-		next.network_default = most;
+	if (level_of(&now->network.default_origin) > (int)level && now->network.default_verdict > most) {
+		next.network.default_verdict = most;
 		narrowing.is_less = true;
 	}
 	if (!narrowing.is_less)
 		return 1;
 	next.level = level;
-	next.network = rules;
-	next.network_count = narrowing.count;
-	next.network_exact_count = narrowing.exact_count;
-	next.network_limited = limited;
-	next.network_limited_count = narrowing.limited_count;
+	next.network.rules = rules;
+	next.network.count = narrowing.count;
+	next.network.exact_count = narrowing.exact_count;
+	next.network.limited = limited;
+	next.network.limited_count = narrowing.limited_count;
 	fd = store(&next, agent->run->policy->snapshot);
 	return fd < 0 ? fd : reactions->change_network(reactions->context, fd);
 }

@@ -372,13 +372,13 @@ static int on_leak(struct alerts *alerts, const struct gate_request *request)
 		.pid = (pid_t)open->pid,
 	};
 
-	if (strv_has(policy->canary_files, leak->secret)) {
+	if (strv_has(policy->data.canary_files, leak->secret)) {
 		alert.kind = ALERT_SENT;
 		alert.canary = leak->secret;
 	} else {
 		alert.kind = leak->is_placeholder ? ALERT_PLACEHOLDER : ALERT_SECRET;
 		alert.secret = leak->secret;
-		alert.canary = strv_has(policy->canaries, leak->secret) ? leak->secret : NULL;
+		alert.canary = strv_has(policy->data.canaries, leak->secret) ? leak->secret : NULL;
 		alert.connection = open->id;
 	}
 	if (alert.pid && proc_program(alert.pid, program, sizeof program) == 0)

@@ -53,7 +53,7 @@ static void canaries_done(void *context)
 
 static int make_all(struct canaries *canaries, const struct policy *policy, struct err *err)
 {
-	size_t count = strv_count(policy->canary_files);
+	size_t count = strv_count(policy->data.canary_files);
 	int r = 0;
 
 	canaries->items = calloc(count, sizeof *canaries->items);
@@ -63,7 +63,7 @@ static int make_all(struct canaries *canaries, const struct policy *policy, stru
 		struct planted *planted = &canaries->items[canaries->count];
 		uint8_t random[CANARY_RANDOM];
 
-		planted->path = policy->canary_files[canaries->count];
+		planted->path = policy->data.canary_files[canaries->count];
 		planted->watch = -1;
 		planted->fd = FD_NONE;
 		r = random_bytes(random, sizeof random);
@@ -109,9 +109,9 @@ static const struct file_plan_entry *entry_around(const struct policy *policy, c
 	const struct file_plan_entry *entry = NULL;
 
 	/* In order, so that the last one that holds it is the nearest. */
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (policy->file_plan[i].class != FILE_MASK && path_is_below(path, policy->file_plan[i].path))
-			entry = &policy->file_plan[i];
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (policy->files.plan[i].class != FILE_MASK && path_is_below(path, policy->files.plan[i].path))
+			entry = &policy->files.plan[i];
 	return entry;
 }
 
@@ -445,7 +445,7 @@ int canaries_make(struct canaries *canaries)
 {
 	const struct policy *policy = canaries->run->policy->policy;
 
-	if (!strv_count(policy->canary_files))
+	if (!strv_count(policy->data.canary_files))
 		return 0;
 	canaries->subscriber = (struct subscriber){
 		1 << EVENT_EXEC | 1 << EVENT_FILE | 1 << EVENT_LOOKUP, note, canaries, NULL,

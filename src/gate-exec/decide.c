@@ -72,9 +72,10 @@ static const char *denied_program(const struct policy *policy, const char *path)
 {
 	const char *name = path_basename(path);
 
-	for (size_t i = 0; i < policy->exec_count; i++)
-		if (exec_rule_is_mounted(&policy->exec[i]) && str_equal(path_basename(policy->exec[i].program), name))
-			return policy->exec[i].program;
+	for (size_t i = 0; i < policy->exec.count; i++)
+		if (exec_rule_is_mounted(&policy->exec.rules[i]) &&
+		    str_equal(path_basename(policy->exec.rules[i].program), name))
+			return policy->exec.rules[i].program;
 	return NULL;
 }
 
@@ -100,7 +101,7 @@ bool exec_place_refuses(const struct exec_gate *gate, const struct watch_exec *e
 	struct action action = { .kind = ACTION_EXEC, .subject = file.path };
 	bool is_refused;
 
-	if (gate->judges_programs || (policy->exec_new_binaries && !denied))
+	if (gate->judges_programs || (policy->exec.new_binaries && !denied))
 		return false;
 	is_refused = exec_file_open(&file, exec) == 0 && is_refused_by_mount(&file);
 	if (denied && is_stand_in(&file))

@@ -43,7 +43,7 @@ static void write_detail(struct json *json, const void *context)
  */
 static bool must_look(const struct exec_gate *gate, const struct exec_entry *entry)
 {
-	return entry->exec && (entry->subject[0] != '/' || gate->in.run->policy->policy->audit_files == AUDIT_ALL);
+	return entry->exec && (entry->subject[0] != '/' || gate->in.run->policy->policy->audit.files == AUDIT_ALL);
 }
 
 static int record(struct exec_gate *gate, const struct exec_entry *entry, const char *verdict, const char *rule)
@@ -78,7 +78,7 @@ int exec_log_start(struct exec_gate *gate, const struct exec_entry *entry, const
 	int r = 0;
 
 	gate->in.run->refusals->allowed++;
-	if (gate->in.run->policy->policy->audit_exec != AUDIT_OFF) {
+	if (gate->in.run->policy->policy->audit.exec != AUDIT_OFF) {
 		r = record(gate, entry, verdict_names[VERDICT_ALLOW], decision->rule.id);
 		if (r == 0)
 			r = processes_follow(gate->in.processes, entry->pid);

@@ -160,8 +160,8 @@ static int add_named(struct programs *programs, const struct policy *policy, con
 
 static bool any_pattern_matches(const struct policy *policy, const char *path)
 {
-	for (size_t i = policy->exec_exact_count; i < policy->exec_count; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
+	for (size_t i = policy->exec.exact_count; i < policy->exec.count; i++) {
+		const struct exec_rule *rule = &policy->exec.rules[i];
 
 		/* What a pattern gives, it gives to places. */
 		if (rule->verdict != VERDICT_ALLOW && rule->program && rule->program_flags & FILE_GLOB &&
@@ -196,8 +196,8 @@ static int add_matches(struct programs *programs, const struct policy *policy, c
 
 static bool has_patterns(const struct policy *policy)
 {
-	for (size_t i = policy->exec_exact_count; i < policy->exec_count; i++)
-		if (policy->exec[i].program && policy->exec[i].program_flags & FILE_GLOB)
+	for (size_t i = policy->exec.exact_count; i < policy->exec.count; i++)
+		if (policy->exec.rules[i].program && policy->exec.rules[i].program_flags & FILE_GLOB)
 			return true;
 	return false;
 }
@@ -226,8 +226,8 @@ static int add_patterns(struct programs *programs, const struct policy *policy)
 		r = add_matches(programs, policy, places[i]);
 	if (r == 0 && policy->home[0] && str_format(directory, sizeof directory, "%s/.local/bin", policy->home) == 0)
 		r = add_matches(programs, policy, directory);
-	for (size_t i = policy->exec_exact_count; r == 0 && i < policy->exec_count; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
+	for (size_t i = policy->exec.exact_count; r == 0 && i < policy->exec.count; i++) {
+		const struct exec_rule *rule = &policy->exec.rules[i];
 
 		if (rule->program && rule->program_flags & FILE_GLOB && directory_of(rule->program, directory))
 			r = add_matches(programs, policy, directory);
@@ -241,7 +241,7 @@ static int add_taken(struct programs *programs, const struct policy *policy, con
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = add_named(programs, policy, policy->exec[taken[i]].program, true);
+		r = add_named(programs, policy, policy->exec.rules[taken[i]].program, true);
 	return r;
 }
 
@@ -249,8 +249,8 @@ static int add_rules(struct programs *programs, const struct policy *policy)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < policy->exec_count; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
+	for (size_t i = 0; r == 0 && i < policy->exec.count; i++) {
+		const struct exec_rule *rule = &policy->exec.rules[i];
 
 		if (rule->program && !(rule->program_flags & FILE_GLOB) && !exec_rule_is_mounted(rule))
 			r = add_named(programs, policy, rule->program, false);

@@ -22,8 +22,8 @@ static void copy_text(char out[VERIFY_TEXT_SIZE], const char *text)
 
 static bool writes_in_place(const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->file_count; i++)
-		if (policy->files[i].class == FILE_WRITE)
+	for (size_t i = 0; i < policy->files.count; i++)
+		if (policy->files.rules[i].class == FILE_WRITE)
 			return true;
 	return false;
 }

@@ -118,7 +118,7 @@ static bool is_masked_by_layer(const struct file_gate *gate, const char *path)
 	char above[PATH_MAX];
 	enum file_class class = FILE_MASK;
 
-	if (policy->audit_files != AUDIT_OFF || policy_gates_reads(policy) || str_copy(above, sizeof above, path) < 0)
+	if (policy->audit.files != AUDIT_OFF || policy_gates_reads(policy) || str_copy(above, sizeof above, path) < 0)
 		return false;
 	while (class == FILE_MASK && strrchr(above, '/') > above) {
 		*strrchr(above, '/') = 0;
@@ -414,8 +414,8 @@ static bool is_refusal(int errnum)
 
 static bool is_wanted(const struct policy *policy, const struct watch_file *event)
 {
-	return policy->audit_files == AUDIT_ALL ||
-	       (policy->audit_files == AUDIT_WRITES && event->access != WATCH_FILE_READ);
+	return policy->audit.files == AUDIT_ALL ||
+	       (policy->audit.files == AUDIT_WRITES && event->access != WATCH_FILE_READ);
 }
 
 /* By which rule, and as what, something is written down that was not refused. */

@@ -17,12 +17,12 @@
  */
 static struct net_rule *deny_all(const struct policy *policy, size_t *ret_count, size_t *ret_exact)
 {
-	struct net_rule *rules = calloc(2 * policy->network_count + 1, sizeof *rules);
+	struct net_rule *rules = calloc(2 * policy->network.count + 1, sizeof *rules);
 	size_t count = 0, exact = 0;
 
-	for (size_t i = 0; rules && i < policy->network_count; i++) {
-		const struct net_rule *from = &policy->network[i];
-		bool is_exact = i < policy->network_exact_count;
+	for (size_t i = 0; rules && i < policy->network.count; i++) {
+		const struct net_rule *from = &policy->network.rules[i];
+		bool is_exact = i < policy->network.exact_count;
 
 		if (from->inject.kind != INJECT_NONE) {
 			rules[count] = *from;
@@ -66,7 +66,7 @@ int lockdown_begin(struct net_gate *gate)
 		return 0;
 	if (gate->change.is_pending)
 		return -EBUSY;
-	rules = deny_all(&closed, &closed.network_count, &closed.network_exact_count);
+	rules = deny_all(&closed, &closed.network.count, &closed.network.exact_count);
 	name_size = strlen(closed.name) + sizeof " (network closed)";
 	name = malloc(name_size);
 	if (!rules || !name)
@@ -74,10 +74,10 @@ int lockdown_begin(struct net_gate *gate)
 	if (str_format(name, name_size, "%s (network closed)", closed.name) < 0)
 		return -EINVAL;
 	closed.name = name;
-	closed.network = rules;
-	closed.network_default = VERDICT_DENY;
-	closed.network_default_origin = (struct rule_origin){ "monitor.tighten", "", 0 };
-	closed.network_limited = NULL;
-	closed.network_limited_count = 0;
+	closed.network.rules = rules;
+	closed.network.default_verdict = VERDICT_DENY;
+	closed.network.default_origin = (struct rule_origin){ "monitor.tighten", "", 0 };
+	closed.network.limited = NULL;
+	closed.network.limited_count = 0;
 	return hand_over(gate, &closed);
 }

@@ -116,7 +116,7 @@ static int deny_guess(struct net_gate *gate, enum audit_type type, const struct 
 		      struct decision decision,
 		      pid_t pid, const struct net_detail *detail)
 {
-	const struct cooldown_rule *rule = &gate->run->network_policy->network_cooldown;
+	const struct cooldown_rule *rule = &gate->run->network_policy->network.cooldown;
 	uint64_t now_ns = clock_monotonic_ns();
 	int r = deny(gate, type, action, decision, pid, detail);
 
@@ -159,8 +159,9 @@ static void name_limit(const struct net_gate *gate, const char *rule, uint32_t k
 	const char *known = NULL;
 
 	/* Also those without limits of their own: labels have one all the same. */
-	for (size_t i = 0; rule && i < policy->network_count; i++)
-		known = str_equal(policy->network[i].origin.id, rule) ? policy->network[i].origin.id : known;
+	for (size_t i = 0; rule && i < policy->network.count; i++)
+		known = str_equal(policy->network.rules[i].origin.id, rule) ? policy->network.rules[i].origin.id
+									    : known;
 	net_limit_key(known, kind, out);
 }
 
@@ -176,7 +177,7 @@ int gate_log_arrived(struct net_gate *gate, const struct gate_arrived *arrived, 
 		from[0] = 0;
 	publish_host_format(rule, published);
 	gate->run->refusals->allowed++;
-	if (gate->run->network_policy->audit_network == AUDIT_OFF)
+	if (gate->run->network_policy->audit.network == AUDIT_OFF)
 		return 0;
 	return gate_record(gate->run, AUDIT_NET_CONNECT, &action, &decision, 0, &detail);
 }
@@ -242,7 +243,7 @@ static int log_lookup(struct net_gate *gate, const struct gate_lookup *lookup, b
 		decision.verdict = VERDICT_DENY;
 	else
 		gate->run->refusals->allowed++;
-	if (gate->run->network_policy->audit_network == AUDIT_OFF)
+	if (gate->run->network_policy->audit.network == AUDIT_OFF)
 		return 0;
 	return gate_record(gate->run, AUDIT_NET_DNS, &action, &decision, 0, &detail);
 }
@@ -279,7 +280,7 @@ static int judge_open(struct net_gate *gate, const struct gate_open *open, bool 
 		return r < 0 ? r : 0;
 	}
 	gate->run->refusals->allowed++;
-	if (gate->run->network_policy->audit_network == AUDIT_OFF)
+	if (gate->run->network_policy->audit.network == AUDIT_OFF)
 		return 1;
 	r = gate_record(gate->run, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	return r < 0 ? r : 1;
@@ -394,7 +395,7 @@ int gate_log_closed(struct net_gate *gate, const struct gate_closed *closed)
 	int r = 0;
 
 	note_unreached(gate, closed);
-	if (gate->run->network_policy->audit_network != AUDIT_OFF)
+	if (gate->run->network_policy->audit.network != AUDIT_OFF)
 		r = gate_record(gate->run, AUDIT_NET_CLOSE, &action, NULL, (pid_t)closed->open.pid, &detail);
 	return r < 0 ? r : hub_publish(gate->run->hub, EVENT_CLOSED, &closed->out_bytes);
 }
@@ -469,7 +470,7 @@ static int log_request(struct net_gate *gate, struct decision decision, const st
 		decision = (struct decision){ answered.verdict, { answered.rule, "", 0 }, answered.reason,
 					      answered.hint, NULL };
 	if (request->leak.secret && request->leak.is_refused)
-		decision = strv_has(gate->run->policy->policy->canary_files, request->leak.secret)
+		decision = strv_has(gate->run->policy->policy->data.canary_files, request->leak.secret)
 				   ? refused : leaks[request->leak.is_placeholder];
 	if (gate->run->request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
 	    decision.verdict == VERDICT_ALLOW)
@@ -482,7 +483,7 @@ static int log_request(struct net_gate *gate, struct decision decision, const st
 		return deny_limited(gate, AUDIT_NET_HTTP, &action, (pid_t)open->pid, detail,
 				    &(struct gate_limit){ .rule = request->limit_rule, .kind = NET_LIMIT_REQUESTS });
 	gate->run->refusals->allowed++;
-	if (gate->run->network_policy->audit_network == AUDIT_OFF)
+	if (gate->run->network_policy->audit.network == AUDIT_OFF)
 		return 0;
 	return gate_record(gate->run, AUDIT_NET_HTTP, &action, &decision, (pid_t)open->pid, detail);
 }

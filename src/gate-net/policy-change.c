@@ -84,7 +84,7 @@ static int check_network(struct net_gate *gate, const struct policy *next, struc
 {
 	const struct policy *started = gate->run->policy->policy;
 
-	if (!gate->is_used && started->network_mode == NETWORK_HOST)
+	if (!gate->is_used && started->network.mode == NETWORK_HOST)
 		return refuse(err, EOPNOTSUPP, "this sandbox shares the network of the machine",
 			      "start a new run with a policy that lists hosts");
 	if (!gate->is_used)
@@ -93,7 +93,7 @@ static int check_network(struct net_gate *gate, const struct policy *next, struc
 	if (gate->failure[0])
 		return refuse(err, ENETDOWN, "the network gate of this sandbox is gone",
 			      "start a new run; `atoll fork` keeps what is staged");
-	if (next->network_mode == NETWORK_HOST)
+	if (next->network.mode == NETWORK_HOST)
 		return refuse(err, EOPNOTSUPP, "a sandbox cannot get the network of the machine later",
 			      "start a new run with this policy");
 	if (policy_intercepts_any(next) && !policy_intercepts_any(started))

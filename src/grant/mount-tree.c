@@ -110,10 +110,10 @@ static const char *covered_name(const struct mount_tree_wish *wish, size_t i)
 	const struct policy *policy = wish->policy;
 	const struct exec_rule *rule;
 
-	if (i < policy->file_count)
-		return policy->files[i].class == FILE_MASK && !(policy->files[i].flags & FILE_GLOB) ?
-			       name_below(wish, policy->files[i].pattern) : NULL;
-	rule = &policy->exec[i - policy->file_count];
+	if (i < policy->files.count)
+		return policy->files.rules[i].class == FILE_MASK && !(policy->files.rules[i].flags & FILE_GLOB) ?
+			       name_below(wish, policy->files.rules[i].pattern) : NULL;
+	rule = &policy->exec.rules[i - policy->files.count];
 	return rule->verdict == VERDICT_DENY && !(rule->program_flags & FILE_GLOB) ? name_below(wish, rule->program) :
 										     NULL;
 }
@@ -174,7 +174,7 @@ static int cover_name(const struct mount_tree_wish *wish, struct covers *covers,
 
 static bool has_covered(const struct mount_tree_wish *wish)
 {
-	for (size_t i = 0; i < wish->policy->file_count + wish->policy->exec_count; i++)
+	for (size_t i = 0; i < wish->policy->files.count + wish->policy->exec.count; i++)
 		if (covered_name(wish, i))
 			return true;
 	return false;
@@ -189,7 +189,7 @@ static int cover_names(const struct mount_tree_wish *wish, int source, int tree)
 
 	if (r == 0)
 		r = top = path_open2(AT_FDCWD, wish->path, O_PATH, 0, NO_LINKS);
-	for (size_t i = 0; r >= 0 && i < wish->policy->file_count + wish->policy->exec_count; i++) {
+	for (size_t i = 0; r >= 0 && i < wish->policy->files.count + wish->policy->exec.count; i++) {
 		const char *name = covered_name(wish, i);
 
 		if (name)

@@ -205,8 +205,8 @@ static int refuse(struct err *err, int errnum, const char *path, const char *why
 
 static bool is_around_view(const struct policy *policy, const char *path)
 {
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (policy->file_plan[i].class != FILE_MASK && path_is_below(policy->file_plan[i].path, path))
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (policy->files.plan[i].class != FILE_MASK && path_is_below(policy->files.plan[i].path, path))
 			return true;
 	return path_is_below("/run/atoll", path) || (policy->home[0] && path_is_below(policy->home, path)) ||
 	       (policy->project[0] && path_is_below(policy->project, path));
@@ -384,7 +384,7 @@ static int bring_in(const struct runtime_mounts *mounts, const char *path, bool 
 		.mounts = mounts,
 		.wish = { .policy = mounts->run->policy->policy, .path = path, .shown_fd = shown ? shown->fd : FD_NONE,
 			  .idmap_fd = idmap_fd, .is_writable = is_writable,
-			  .is_noexec = is_writable && !mounts->run->policy->policy->exec_new_binaries },
+			  .is_noexec = is_writable && !mounts->run->policy->policy->exec.new_binaries },
 		.step = step,
 		.tree = FD_NONE,
 	};

@@ -11,7 +11,7 @@ enum jail_mediation jail_mediation_of(const struct policy *policy)
 		[AUDIT_ALL] = JAIL_MEDIATE_ALL,
 	};
 
-	enum jail_mediation mediation = by_depth[policy->audit_files];
+	enum jail_mediation mediation = by_depth[policy->audit.files];
 
 	if (policy_gates_reads(policy) || policy->rates[RATE_FILE_READ].amount)
 		return JAIL_MEDIATE_ALL;

@@ -55,14 +55,14 @@ static const struct {
 	enum audit_depth needed;
 	const char *dimensions[2];   /* as print_diff_has() has them */
 } gaps[COMPARISON_GAP_COUNT] = {
-	[GAP_READS] = { "reads", "files that were read", "files: all", offsetof(struct policy, audit_files),
+	[GAP_READS] = { "reads", "files that were read", "files: all", offsetof(struct policy, audit.files),
 			AUDIT_ALL, { "file.read" } },
 	[GAP_WRITES] = { "writes", "files that were written, removed or renamed", "files: writes",
-			 offsetof(struct policy, audit_files), AUDIT_WRITES, { "file.write" } },
+			 offsetof(struct policy, audit.files), AUDIT_WRITES, { "file.write" } },
 	[GAP_PROGRAMS] = { "programs", "programs that were started", "exec: all",
-			   offsetof(struct policy, audit_exec), AUDIT_WRITES, { "exec" } },
+			   offsetof(struct policy, audit.exec), AUDIT_WRITES, { "exec" } },
 	[GAP_NETWORK] = { "network", "names, connections and requests", "network: all",
-			  offsetof(struct policy, audit_network), AUDIT_WRITES, { "net.", "http." } },
+			  offsetof(struct policy, audit.network), AUDIT_WRITES, { "net.", "http." } },
 };
 
 static void find_gaps(struct comparison *comparison, const struct comparison_sides *sides)

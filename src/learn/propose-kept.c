@@ -66,8 +66,8 @@ static bool is_listed(const struct tally *tally, const char *path)
 
 static bool has_file(const struct policy *policy, const struct file_rule *rule)
 {
-	for (size_t i = 0; i < policy->file_count; i++) {
-		const struct file_rule *other = &policy->files[i];
+	for (size_t i = 0; i < policy->files.count; i++) {
+		const struct file_rule *other = &policy->files.rules[i];
 
 		if (other->class == rule->class && strcmp(other->pattern, rule->pattern) == 0 &&
 		    is_same_vector(other->except, rule->except) &&
@@ -109,11 +109,11 @@ void kept_put_files(const struct proposal *proposal, enum file_class class, bool
 {
 	const struct policy *before = proposal->request->before;
 
-	for (size_t i = 0; i < before->file_count; i++) {
-		if (before->files[i].class != class || !is_kept_file(proposal, &before->files[i]))
+	for (size_t i = 0; i < before->files.count; i++) {
+		if (before->files.rules[i].class != class || !is_kept_file(proposal, &before->files.rules[i]))
 			continue;
 		head(file_class_names[class], &is_headed, out);
-		print_file_rule(out, &before->files[i]);
+		print_file_rule(out, &before->files.rules[i]);
 	}
 }
 
@@ -145,7 +145,7 @@ static bool put_path_lists(const struct proposal *proposal, struct buf *out)
 	const struct path_rule *protects = policy_protects(before, &count),
 			       *base_protects = policy_protects(base, &base_count);
 	const struct path_list lists[] = {
-		{ "ask", before->file_asks, base->file_asks, before->file_ask_count, base->file_ask_count },
+		{ "ask", before->files.asks, base->files.asks, before->files.ask_count, base->files.ask_count },
 		{ "protect", protects, base_protects, count, base_count },
 	};
 	bool is_any = false;
@@ -175,8 +175,8 @@ bool kept_has_files(const struct proposal *proposal)
 {
 	const struct policy *before = proposal->request->before;
 
-	for (size_t i = 0; i < before->file_count; i++)
-		if (is_kept_file(proposal, &before->files[i]))
+	for (size_t i = 0; i < before->files.count; i++)
+		if (is_kept_file(proposal, &before->files.rules[i]))
 			return true;
 	return put_path_lists(proposal, NULL);
 }
@@ -209,10 +209,10 @@ static bool is_about(const struct proposal *proposal, const struct net_rule *rul
 
 static bool has_net(const struct policy *policy, const struct net_rule *rule)
 {
-	for (size_t i = 0; i < policy->network_count; i++)
-		if (policy->network[i].origin.line == rule->origin.line &&
-		    strcmp(policy->network[i].origin.file, rule->origin.file) == 0 &&
-		    strcmp(policy->network[i].origin.id, rule->origin.id) == 0)
+	for (size_t i = 0; i < policy->network.count; i++)
+		if (policy->network.rules[i].origin.line == rule->origin.line &&
+		    strcmp(policy->network.rules[i].origin.file, rule->origin.file) == 0 &&
+		    strcmp(policy->network.rules[i].origin.id, rule->origin.id) == 0)
 			return true;
 	return false;
 }
@@ -221,8 +221,8 @@ void kept_put_net(const struct proposal *proposal, enum verdict verdict, bool is
 {
 	const struct policy *before = proposal->request->before;
 
-	for (size_t i = 0; i < before->network_count; i++) {
-		const struct net_rule *rule = &before->network[i];
+	for (size_t i = 0; i < before->network.count; i++) {
+		const struct net_rule *rule = &before->network.rules[i];
 
 		if (rule->verdict != verdict || has_net(proposal->request->base, rule) || !is_about(proposal, rule))
 			continue;
@@ -234,10 +234,10 @@ void kept_put_net(const struct proposal *proposal, enum verdict verdict, bool is
 bool kept_has_net_limits(const struct proposal *proposal)
 {
 	const struct policy *before = proposal->request->before;
-	bool is_any = before->network_cooldown.denials > 0;
+	bool is_any = before->network.cooldown.denials > 0;
 
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
-		is_any |= before->network_limits.of[i].amount > 0;
+		is_any |= before->network.limits.of[i].amount > 0;
 	return is_any;
 }
 
@@ -245,8 +245,8 @@ bool kept_has_net_limits(const struct proposal *proposal)
 
 static bool has_exec(const struct policy *policy, const struct exec_rule *rule)
 {
-	for (size_t i = 0; i < policy->exec_count; i++) {
-		const struct exec_rule *other = &policy->exec[i];
+	for (size_t i = 0; i < policy->exec.count; i++) {
+		const struct exec_rule *other = &policy->exec.rules[i];
 
 		if (other->verdict == rule->verdict && is_same_text(other->program, rule->program) &&
 		    is_same_vector(other->argv, rule->argv) && is_same_vector(other->except, rule->except))
@@ -259,8 +259,8 @@ void kept_put_exec(const struct proposal *proposal, enum verdict verdict, bool i
 {
 	const struct policy *before = proposal->request->before;
 
-	for (size_t i = 0; i < before->exec_count; i++) {
-		const struct exec_rule *rule = &before->exec[i];
+	for (size_t i = 0; i < before->exec.count; i++) {
+		const struct exec_rule *rule = &before->exec.rules[i];
 
 		if (rule->verdict != verdict || has_exec(proposal->request->base, rule))
 			continue;
@@ -273,7 +273,7 @@ void kept_put_exec(const struct proposal *proposal, enum verdict verdict, bool i
 
 static bool has_stricter_data(const struct policy *before, const struct policy *base)
 {
-	bool is_stricter = before->canaries || before->canary_files;
+	bool is_stricter = before->data.canaries || before->data.canary_files;
 
 	for (enum scalar_id id = SCALAR_DATA_SECRETS; id <= SCALAR_DATA_OUTGOING; id++)
 		is_stricter |= scalar_get(id, before) > scalar_get(id, base);

@@ -67,9 +67,9 @@ static const struct file_rule *terms_of(const struct policy *before, const struc
 	else
 		(void)policy_classify(before, item->key, &rule);
 	if (rule == SIZE_MAX ||
-	    !(before->files[rule].flags & FILE_NOEXEC || (is_pattern && before->files[rule].except)))
+	    !(before->files.rules[rule].flags & FILE_NOEXEC || (is_pattern && before->files.rules[rule].except)))
 		return NULL;
-	return &before->files[rule];
+	return &before->files.rules[rule];
 }
 
 static void put_terms(struct buf *out, const struct file_rule *terms, bool is_pattern)
@@ -153,7 +153,7 @@ static void put_files(struct buf *out, const struct proposal *proposal)
 static void put_conditions(struct buf *out, const struct proposal *proposal, uint64_t rule)
 {
 	if (rule != SIZE_MAX)
-		print_net_conditions(out, &proposal->request->before->network[rule]);
+		print_net_conditions(out, &proposal->request->before->network.rules[rule]);
 }
 
 /* "HOST PORT" */
@@ -161,7 +161,7 @@ static void put_host(struct buf *out, const struct proposal *proposal, const str
 {
 	const struct policy *before = proposal->request->before;
 	const char *blank = strrchr(item->key, ' ');
-	bool is_address = item->value != SIZE_MAX && before->network[item->value].cidr;
+	bool is_address = item->value != SIZE_MAX && before->network.rules[item->value].cidr;
 	char host[512];
 
 	if (!blank || str_format(host, sizeof host, "%.*s%s", (int)(blank - item->key), item->key,
@@ -190,7 +190,8 @@ static bool was_reached(const struct proposal *proposal, const char *name)
 /* A name is only looked up where it may be reached, so the ports are those of the rule. */
 static void put_name(struct buf *out, const struct proposal *proposal, const struct tally_item *item)
 {
-	const struct net_rule *rule = item->value == SIZE_MAX ? NULL : &proposal->request->before->network[item->value];
+	const struct net_rule *rules = proposal->request->before->network.rules,
+			      *rule = item->value == SIZE_MAX ? NULL : &rules[item->value];
 
 	buf_put_text(out, "    - {host: ");
 	print_quoted(out, item->key);
@@ -208,7 +209,7 @@ static enum verdict verdict_of(const struct proposal *proposal, const struct tal
 {
 	const struct policy *before = proposal->request->before;
 
-	return item->value == SIZE_MAX ? before->network_default : before->network[item->value].verdict;
+	return item->value == SIZE_MAX ? before->network.default_verdict : before->network.rules[item->value].verdict;
 }
 
 static void put_reached(struct buf *out, const struct proposal *proposal, enum verdict verdict)
@@ -278,8 +279,8 @@ static void put_no_list(struct buf *out, const struct proposal *proposal)
 	const struct policy *before = proposal->request->before;
 
 	buf_put_text(out, "  # No list of programs: what is made anew cannot be named beforehand.\n");
-	if (before->exec_default != VERDICT_ALLOW) {
-		buf_printf(out, "  default: %s\n", verdict_names[before->exec_default]);
+	if (before->exec.default_verdict != VERDICT_ALLOW) {
+		buf_printf(out, "  default: %s\n", verdict_names[before->exec.default_verdict]);
 		kept_put_exec(proposal, VERDICT_ALLOW, false, out);
 	}
 	kept_put_exec(proposal, VERDICT_ASK, false, out);
@@ -292,13 +293,13 @@ static void put_exec(struct buf *out, const struct proposal *proposal)
 	bool is_listed = !proposal->new_programs.count && !proposal->programs.left_out;
 
 	buf_put_text(out, "exec:\n");
-	if (before->user_namespaces)
+	if (before->exec.namespaces)
 		buf_put_text(out, "  namespaces: true           # as the session had it; whether one was made is "
 				  "not recorded\n");
-	if (has_own_programs(proposal) && !proposal->new_programs.count && before->exec_new_binaries)
+	if (has_own_programs(proposal) && !proposal->new_programs.count && before->exec.new_binaries)
 		buf_put_text(out, "  new_binaries: true         # programs were run where the session can write; those "
 				  "below, as they were\n");
-	if (proposal->new_programs.count && before->exec_new_binaries) {
+	if (proposal->new_programs.count && before->exec.new_binaries) {
 		buf_put_text(out, "  new_binaries: true         # programs that the session made, or could have, "
 				  "were run:\n");
 		for (size_t i = 0; i < proposal->new_programs.count && i < PROPOSE_REFUSED_SHOWN; i++) {
@@ -362,16 +363,16 @@ static void put_limits(struct buf *out, const struct proposal *proposal)
 
 static bool has_pass(const struct policy *policy, const char *pattern)
 {
-	for (size_t i = 0; i < policy->env_pass_count; i++)
-		if (str_equal(policy->env_pass[i].pattern, pattern))
+	for (size_t i = 0; i < policy->env.pass_count; i++)
+		if (str_equal(policy->env.pass[i].pattern, pattern))
 			return true;
 	return false;
 }
 
 static bool has_set(const struct policy *policy, const struct env_set *set)
 {
-	for (size_t i = 0; i < policy->env_set_count; i++)
-		if (str_equal(policy->env_set[i].name, set->name) && str_equal(policy->env_set[i].value, set->value))
+	for (size_t i = 0; i < policy->env.set_count; i++)
+		if (str_equal(policy->env.set[i].name, set->name) && str_equal(policy->env.set[i].value, set->value))
 			return true;
 	return false;
 }
@@ -384,20 +385,20 @@ static void put_environment(struct buf *out, const struct proposal *proposal)
 			      "recorded\n";
 	size_t shown = 0;
 
-	for (size_t i = 0; i < before->env_pass_count; i++) {
-		if (has_pass(base, before->env_pass[i].pattern))
+	for (size_t i = 0; i < before->env.pass_count; i++) {
+		if (has_pass(base, before->env.pass[i].pattern))
 			continue;
 		buf_put_text(out, shown++ ? "" : heading);
 		buf_put_text(out, shown == 1 ? "  pass:\n    - " : "    - ");
-		print_quoted(out, before->env_pass[i].pattern);
+		print_quoted(out, before->env.pass[i].pattern);
 		buf_put_char(out, '\n');
 	}
-	for (size_t i = 0, set = 0; i < before->env_set_count; i++) {
-		if (has_set(base, &before->env_set[i]))
+	for (size_t i = 0, set = 0; i < before->env.set_count; i++) {
+		if (has_set(base, &before->env.set[i]))
 			continue;
 		buf_put_text(out, shown++ ? "" : heading);
-		buf_printf(out, "%s    %s: ", set++ ? "" : "  set:\n", before->env_set[i].name);
-		print_quoted(out, before->env_set[i].value);
+		buf_printf(out, "%s    %s: ", set++ ? "" : "  set:\n", before->env.set[i].name);
+		print_quoted(out, before->env.set[i].value);
 		buf_put_char(out, '\n');
 	}
 }

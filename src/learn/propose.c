@@ -46,7 +46,7 @@ static int count_file(struct proposal *proposal, const struct observed *observed
 	if (class == FILE_READ)
 		return count_in(observed->is_directory ? &proposal->listed : &proposal->reads,
 				observed->action.subject, observed, 0);
-	return count_in(&proposal->trees[class], before->files[rule].pattern, observed, rule);
+	return count_in(&proposal->trees[class], before->files.rules[rule].pattern, observed, rule);
 }
 
 /* Where the sandbox can write: a program there needs more than its name in a list. */
@@ -104,10 +104,10 @@ static int count_program(struct proposal *proposal, const struct observed *obser
 /* The rule that let it through; SIZE_MAX: the default. */
 static size_t rule_of(const struct policy *policy, const struct decision *decision)
 {
-	for (size_t i = 0; i < policy->network_count; i++)
-		if (strcmp(policy->network[i].origin.id, decision->rule.id) == 0 &&
-		    strcmp(policy->network[i].origin.file, decision->rule.file) == 0 &&
-		    policy->network[i].origin.line == decision->rule.line)
+	for (size_t i = 0; i < policy->network.count; i++)
+		if (strcmp(policy->network.rules[i].origin.id, decision->rule.id) == 0 &&
+		    strcmp(policy->network.rules[i].origin.file, decision->rule.file) == 0 &&
+		    policy->network.rules[i].origin.line == decision->rule.line)
 			return i;
 	return SIZE_MAX;
 }
@@ -255,7 +255,7 @@ static void done(struct proposal *proposal)
 int propose(const struct propose_request *request, int log_fd, struct buf *out)
 {
 	struct proposal proposal = { .request = request };
-	int r = request->before->network_mode == NETWORK_HOST ? -EOPNOTSUPP : init(&proposal);
+	int r = request->before->network.mode == NETWORK_HOST ? -EOPNOTSUPP : init(&proposal);
 
 	if (r == 0)
 		r = observed_read(log_fd, visit, &proposal, &proposal.log);

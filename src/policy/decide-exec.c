@@ -133,18 +133,18 @@ static void consider(const struct exec_rule **best, const struct exec_rule *rule
 static void consider_exact(const struct policy *policy, const struct exec_rule **best, const char *path,
 			   const struct action *action)
 {
-	size_t low = 0, high = policy->exec_exact_count;
+	size_t low = 0, high = policy->exec.exact_count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (strcmp(policy->exec[middle].program, path) < 0)
+		if (strcmp(policy->exec.rules[middle].program, path) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; low < policy->exec_exact_count && str_equal(policy->exec[low].program, path); low++)
-		consider(best, &policy->exec[low], action);
+	for (; low < policy->exec.exact_count && str_equal(policy->exec.rules[low].program, path); low++)
+		consider(best, &policy->exec.rules[low], action);
 }
 
 const struct exec_rule *policy_find_exec_rule(const struct policy *policy, const struct action *action)
@@ -154,8 +154,8 @@ const struct exec_rule *policy_find_exec_rule(const struct policy *policy, const
 	consider_exact(policy, &best, action->subject, action);
 	for (const char *const *name = action->names; name && *name; name++)
 		consider_exact(policy, &best, *name, action);
-	for (size_t i = policy->exec_exact_count; i < policy->exec_count; i++)
-		consider(&best, &policy->exec[i], action);
+	for (size_t i = policy->exec.exact_count; i < policy->exec.count; i++)
+		consider(&best, &policy->exec.rules[i], action);
 	return best;
 }
 
@@ -189,20 +189,21 @@ bool exec_rule_is_mounted(const struct exec_rule *rule)
 
 bool policy_judges_programs(const struct policy *policy)
 {
-	if (policy->exec_default != VERDICT_ALLOW ||
+	if (policy->exec.default_verdict != VERDICT_ALLOW ||
 	    (external_is_given(&policy->external) && policy->external.when == VERIFY_ALL))
 		return true;
-	for (size_t i = 0; i < policy->exec_count; i++)
-		if (policy->exec[i].verdict != VERDICT_ALLOW &&
-		    !(exec_rule_is_mounted(&policy->exec[i]) && policy->exec[i].program_flags & FILE_OPTIONAL))
+	for (size_t i = 0; i < policy->exec.count; i++)
+		if (policy->exec.rules[i].verdict != VERDICT_ALLOW &&
+		    !(exec_rule_is_mounted(&policy->exec.rules[i]) &&
+		      policy->exec.rules[i].program_flags & FILE_OPTIONAL))
 			return true;
 	return false;
 }
 
 bool policy_judges_arguments(const struct policy *policy)
 {
-	for (size_t i = policy->exec_exact_count; i < policy->exec_count; i++)
-		if (policy->exec[i].argv && policy->exec[i].argv[0])
+	for (size_t i = policy->exec.exact_count; i < policy->exec.count; i++)
+		if (policy->exec.rules[i].argv && policy->exec.rules[i].argv[0])
 			return true;
 	return false;
 }

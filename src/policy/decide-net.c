@@ -286,12 +286,12 @@ static void consider(struct search *search, const struct net_rule *rule)
 /* The first of the exact host rules whose key (the host, or what follows its "*") is not before key. */
 static size_t first_of_host(const struct policy *policy, const char *key)
 {
-	size_t low = 0, high = policy->network_exact_count;
+	size_t low = 0, high = policy->network.exact_count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (net_host_compare(policy->network[middle].host, key) < 0)
+		if (net_host_compare(policy->network.rules[middle].host, key) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -301,13 +301,13 @@ static size_t first_of_host(const struct policy *policy, const char *key)
 
 static bool has_key(const struct policy *policy, size_t at, const char *key)
 {
-	return at < policy->network_exact_count && net_host_compare(policy->network[at].host, key) == 0;
+	return at < policy->network.exact_count && net_host_compare(policy->network.rules[at].host, key) == 0;
 }
 
 static void consider_host(const struct policy *policy, const char *key, struct search *search)
 {
 	for (size_t at = first_of_host(policy, key); has_key(policy, at, key); at++)
-		consider(search, &policy->network[at]);
+		consider(search, &policy->network.rules[at]);
 }
 
 static struct search find_rule(const struct policy *policy, const struct subject *subject, const struct action *action)
@@ -319,8 +319,8 @@ static struct search find_rule(const struct policy *policy, const struct subject
 		for (const char *dot = strchr(subject->host, '.'); dot; dot = strchr(dot + 1, '.'))
 			consider_host(policy, dot, &search);
 	}
-	for (size_t i = policy->network_exact_count; i < policy->network_count; i++)
-		consider(&search, &policy->network[i]);
+	for (size_t i = policy->network.exact_count; i < policy->network.count; i++)
+		consider(&search, &policy->network.rules[i]);
 	return search;
 }
 
@@ -329,7 +329,7 @@ static bool is_closed_by(const struct search *search, const struct policy *polic
 {
 	enum action_kind kind = search->action->kind;
 
-	return search->listing && policy->network_default == VERDICT_ALLOW &&
+	return search->listing && policy->network.default_verdict == VERDICT_ALLOW &&
 	       (kind == ACTION_HTTP_REQUEST || kind == ACTION_NET_CONNECT);
 }
 
@@ -348,16 +348,16 @@ bool policy_judges_requests(const struct policy *policy, const char *host, uint1
 
 	if (!parse_subject(host, &subject))
 		return false;
-	for (size_t i = 0; i < policy->network_count; i++)
-		if (policy->network[i].http_count && leads_there(&policy->network[i], &subject, &action))
+	for (size_t i = 0; i < policy->network.count; i++)
+		if (policy->network.rules[i].http_count && leads_there(&policy->network.rules[i], &subject, &action))
 			return true;
 	return false;
 }
 
 bool policy_intercepts_any(const struct policy *policy)
 {
-	for (size_t i = 0; policy->network_mode == NETWORK_GATE && i < policy->network_count; i++)
-		if (is_about_requests(&policy->network[i]))
+	for (size_t i = 0; policy->network.mode == NETWORK_GATE && i < policy->network.count; i++)
+		if (is_about_requests(&policy->network.rules[i]))
 			return true;
 	return false;
 }
@@ -437,21 +437,22 @@ static struct decision decide_by_default(const struct policy *policy, const stru
 	static const struct rule_origin own = { "builtin.loopback", "", 0 };
 	static const struct rule_origin none = { "network.default", "", 0 };
 	const struct rule_origin *origin =
-		policy->network_default_origin.id ? &policy->network_default_origin : &none;
+		policy->network.default_origin.id ? &policy->network.default_origin : &none;
 
-	if (policy->network_mode != NETWORK_HOST && action->kind == ACTION_NET_LISTEN)
+	if (policy->network.mode != NETWORK_HOST && action->kind == ACTION_NET_LISTEN)
 		return (struct decision){ VERDICT_ALLOW, own,
 					  "listening is private to the sandbox's own network", "" };
-	if (policy->network_mode != NETWORK_HOST && is_loopback(subject) &&
+	if (policy->network.mode != NETWORK_HOST && is_loopback(subject) &&
 	    action->kind != ACTION_HTTP_REQUEST)
 		return (struct decision){ VERDICT_ALLOW, own, "the sandbox has a loopback of its own", "" };
 	/* No person can tell what is behind such an address: it is listed, or it is not reached. */
-	if (policy->network_default != VERDICT_DENY && policy->network_mode != NETWORK_HOST && subject->is_address &&
+	if (policy->network.default_verdict != VERDICT_DENY && policy->network.mode != NETWORK_HOST &&
+	    subject->is_address &&
 	    !is_public(subject->address.bytes))
 		return deny_special();
-	if (policy->network_default == VERDICT_ALLOW)
+	if (policy->network.default_verdict == VERDICT_ALLOW)
 		return (struct decision){ VERDICT_ALLOW, *origin, "the network is open by default", "" };
-	if (policy->network_default == VERDICT_ASK)
+	if (policy->network.default_verdict == VERDICT_ASK)
 		return (struct decision){ VERDICT_ASK, *origin,
 					  "the policy asks a person for hosts that no rule lists", ask_hint };
 	if (action->kind == ACTION_HTTP_REQUEST)
@@ -486,7 +487,7 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 	rule = search.best;
 	if (!rule && is_closed_by(&search, policy))
 		return deny_unlisted(search.listing, action);
-	if (!rule || (is_partial(rule, action) && policy->network_default == VERDICT_ALLOW))
+	if (!rule || (is_partial(rule, action) && policy->network.default_verdict == VERDICT_ALLOW))
 		return decide_by_default(policy, &subject, action);
 	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict],
 				  rule->verdict == VERDICT_ASK ? ask_hint : "",
@@ -510,10 +511,10 @@ static bool limits_count_connections(const struct net_limits *limits)
 
 bool policy_counts_connections(const struct policy *policy)
 {
-	bool counts = limits_count_connections(&policy->network_limits);
+	bool counts = limits_count_connections(&policy->network.limits);
 
-	for (size_t i = 0; !counts && i < policy->network_limited_count; i++)
-		counts = limits_count_connections(policy->network[policy->network_limited[i]].limits);
+	for (size_t i = 0; !counts && i < policy->network.limited_count; i++)
+		counts = limits_count_connections(policy->network.rules[policy->network.limited[i]].limits);
 	return counts;
 }
 
@@ -522,10 +523,10 @@ uint64_t policy_limited_rules(const struct policy *policy, const struct action *
 	struct subject subject;
 	uint64_t covering = 0;
 
-	if (!policy->network_limited_count || !parse_subject(action->subject, &subject))
+	if (!policy->network.limited_count || !parse_subject(action->subject, &subject))
 		return 0;
-	for (size_t i = 0; i < policy->network_limited_count; i++)
-		if (rule_covers(&policy->network[policy->network_limited[i]], &subject, action))
+	for (size_t i = 0; i < policy->network.limited_count; i++)
+		if (rule_covers(&policy->network.rules[policy->network.limited[i]], &subject, action))
 			covering |= UINT64_C(1) << i;
 	return covering;
 }
@@ -567,7 +568,7 @@ size_t policy_wildcards(const struct policy *policy, const struct action *connec
 		return 0;
 	for (const char *dot = strchr(subject.host, '.'); dot; dot = strchr(dot + 1, '.'))
 		for (size_t at = first_of_host(policy, dot); has_key(policy, at, dot); at++) {
-			const struct net_rule *rule = &policy->network[at];
+			const struct net_rule *rule = &policy->network.rules[at];
 
 			if (count < max && rule->verdict == VERDICT_ALLOW && rule->host[0] == '*' &&
 			    leads_there(rule, &subject, connection))
@@ -581,5 +582,5 @@ uint64_t policy_label_limit(const struct policy *policy, const struct net_rule *
 	if (rule->limits && rule->limits->of[NET_LIMIT_LABELS].amount)
 		return rule->limits->of[NET_LIMIT_LABELS].amount;
 	/* Where any name can be reached, this one needs none below the wildcard. */
-	return policy->network_default == VERDICT_ALLOW ? UINT64_MAX : NET_LABELS_DEFAULT;
+	return policy->network.default_verdict == VERDICT_ALLOW ? UINT64_MAX : NET_LABELS_DEFAULT;
 }

@@ -73,10 +73,10 @@ static bool is_excepted(const char *const *except, const char *path)
 
 static size_t nearest_exact(const struct policy *policy, const char *path)
 {
-	uint32_t at = (uint32_t)path_count_up_to(policy->files, policy->file_exact_count, path) - 1;
+	uint32_t at = (uint32_t)path_count_up_to(policy->files.rules, policy->files.exact_count, path) - 1;
 
-	while (at != UINT32_MAX && !path_is_below(path, policy->files[at].pattern))
-		at = policy->file_parents[at];
+	while (at != UINT32_MAX && !path_is_below(path, policy->files.rules[at].pattern))
+		at = policy->files.parents[at];
 	return at == UINT32_MAX ? SIZE_MAX : at;
 }
 
@@ -102,10 +102,10 @@ static bool classify_rest(const struct policy *policy, const char *path, struct 
 {
 	struct glob_endings endings;
 
-	if (policy->file_exact_count < policy->file_count)
+	if (policy->files.exact_count < policy->files.count)
 		glob_endings_of(path, &endings);
-	for (size_t i = policy->file_exact_count; i < policy->file_count; i++) {
-		const struct file_rule *rule = &policy->files[i];
+	for (size_t i = policy->files.exact_count; i < policy->files.count; i++) {
+		const struct file_rule *rule = &policy->files.rules[i];
 		int depth = match_depth(rule, path, &endings);
 
 		if (depth < 0 || is_excepted(rule->except, path))
@@ -114,8 +114,8 @@ static bool classify_rest(const struct policy *policy, const char *path, struct 
 			best->rule = i;
 			return true;
 		}
-		if (depth > best->depth || (depth == best->depth && best->rule >= policy->file_exact_count &&
-					    rule->class < policy->files[best->rule].class))
+		if (depth > best->depth || (depth == best->depth && best->rule >= policy->files.exact_count &&
+					    rule->class < policy->files.rules[best->rule].class))
 			*best = (struct best){ i, depth };
 	}
 	return false;
@@ -126,8 +126,8 @@ enum file_class policy_classify(const struct policy *policy, const char *path, s
 	struct best best = { SIZE_MAX, -1 };
 
 	for (size_t i = nearest_exact(policy, path); i != SIZE_MAX;
-	     i = policy->file_parents[i] == UINT32_MAX ? SIZE_MAX : policy->file_parents[i]) {
-		const struct file_rule *rule = &policy->files[i];
+	     i = policy->files.parents[i] == UINT32_MAX ? SIZE_MAX : policy->files.parents[i]) {
+		const struct file_rule *rule = &policy->files.rules[i];
 
 		if (is_excepted(rule->except, path))
 			continue;
@@ -143,7 +143,7 @@ enum file_class policy_classify(const struct policy *policy, const char *path, s
 		return FILE_MASK;
 	}
 	*ret_rule = best.rule;
-	return best.rule == SIZE_MAX ? FILE_HIDDEN : policy->files[best.rule].class;
+	return best.rule == SIZE_MAX ? FILE_HIDDEN : policy->files.rules[best.rule].class;
 }
 
 /* How many components of path the rule names; -1: it does not cover it. */
@@ -296,12 +296,12 @@ static struct decision decide_file(const struct policy *policy, const struct act
 		return builtin(VERDICT_DENY, "builtin.subject", "the path is not absolute and normalised",
 			       "give the real path");
 	class = policy_classify(policy, action->subject, &index);
-	rule = index == SIZE_MAX ? NULL : &policy->files[index];
+	rule = index == SIZE_MAX ? NULL : &policy->files.rules[index];
 	if (class == FILE_MASK && is_for_the_agent(action))
 		return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own", "");
 	if (class == FILE_MASK)
 		return decide_masked(&rule->origin);
-	ask = find_path_rule(policy->file_asks, policy->file_ask_count, action->subject, 0);
+	ask = find_path_rule(policy->files.asks, policy->files.ask_count, action->subject, 0);
 	if (ask)
 		return by_rule(VERDICT_ASK, &ask->origin, "the policy asks a person for this path", "");
 	if (!rule || class == FILE_HIDDEN)
@@ -334,10 +334,12 @@ static struct decision exec_by_default(const struct policy *policy)
 		[VERDICT_ASK] = "a person is asked for programs that no rule allows",
 		[VERDICT_ALLOW] = "no rule denies this program",
 	};
-	const char *reason = reasons[policy->exec_default];
+	const char *reason = reasons[policy->exec.default_verdict];
 
-	return by_rule(policy->exec_default, &policy->exec_default_origin, reason ? reason : reasons[VERDICT_DENY],
-		       policy->exec_default == VERDICT_DENY ? "use the programs that /run/atoll/limits.md lists" : "");
+	return by_rule(policy->exec.default_verdict, &policy->exec.default_origin,
+		       reason ? reason : reasons[VERDICT_DENY],
+		       policy->exec.default_verdict == VERDICT_DENY ? "use the programs that /run/atoll/limits.md lists"
+								    : "");
 }
 
 /* Where the file lies: whether it is there to be read, and whether anything there may be executed. */
@@ -351,10 +353,10 @@ static struct decision exec_by_place(const struct policy *policy, const struct a
 	if (file.verdict != VERDICT_ALLOW && file.verdict != VERDICT_SIMULATE)
 		return file;
 	class = policy_classify(policy, action->subject, &index);
-	if (index != SIZE_MAX && policy->files[index].flags & FILE_NOEXEC)
-		return by_rule(VERDICT_DENY, &policy->files[index].origin,
+	if (index != SIZE_MAX && policy->files.rules[index].flags & FILE_NOEXEC)
+		return by_rule(VERDICT_DENY, &policy->files.rules[index].origin,
 			       "no program below this path may be executed", "");
-	if (!policy->exec_new_binaries && class >= FILE_SCRATCH)
+	if (!policy->exec.new_binaries && class >= FILE_SCRATCH)
 		return builtin(VERDICT_DENY, "exec.new_binaries",
 			       "what can be written inside cannot be executed at this level",
 			       "run a script by its interpreter, or use level medium");
@@ -364,7 +366,7 @@ static struct decision exec_by_place(const struct policy *policy, const struct a
 /* A memfd, or a file that has been removed: nobody has put it on a list, and it was made inside. */
 static struct decision exec_unnamed(const struct policy *policy)
 {
-	if (!policy->exec_new_binaries || policy->exec_default != VERDICT_ALLOW)
+	if (!policy->exec.new_binaries || policy->exec.default_verdict != VERDICT_ALLOW)
 		return builtin(VERDICT_DENY, "builtin.unnamed",
 			       "a program that is given as an open file or has no path cannot be on a list",
 			       "run a program by its path");
@@ -419,13 +421,13 @@ static bool env_matches(const char *pattern, const char *name)
 
 static struct decision decide_env(const struct policy *policy, const struct action *action)
 {
-	for (size_t i = 0; i < policy->env_set_count; i++)
-		if (str_equal(policy->env_set[i].name, action->subject))
-			return by_rule(VERDICT_ALLOW, &policy->env_set[i].origin,
+	for (size_t i = 0; i < policy->env.set_count; i++)
+		if (str_equal(policy->env.set[i].name, action->subject))
+			return by_rule(VERDICT_ALLOW, &policy->env.set[i].origin,
 				       "the policy sets this variable", "");
-	for (size_t i = 0; i < policy->env_pass_count; i++)
-		if (env_matches(policy->env_pass[i].pattern, action->subject))
-			return by_rule(VERDICT_ALLOW, &policy->env_pass[i].origin,
+	for (size_t i = 0; i < policy->env.pass_count; i++)
+		if (env_matches(policy->env.pass[i].pattern, action->subject))
+			return by_rule(VERDICT_ALLOW, &policy->env.pass[i].origin,
 				       "the policy passes this variable", "");
 	return builtin(VERDICT_DENY, "env.default", "no rule passes this variable",
 		       "list it under env.pass of your policy");
@@ -464,12 +466,12 @@ struct decision policy_decide(const struct policy *policy, const struct action *
 
 bool policy_takes_grants(const struct policy *policy)
 {
-	return policy->level != TRUST_NONE || policy->file_ask_count;
+	return policy->level != TRUST_NONE || policy->files.ask_count;
 }
 
 bool policy_hears_requests(const struct policy *policy)
 {
-	return policy_takes_grants(policy) || policy->network_default == VERDICT_ASK;
+	return policy_takes_grants(policy) || policy->network.default_verdict == VERDICT_ASK;
 }
 
 bool policy_may_be_asked(const struct policy *policy, const struct action *action, const struct decision *decision)
@@ -506,7 +508,7 @@ static bool is_guarded(const struct policy *policy, const char *path)
 {
 	size_t rule;
 
-	return policy_classify(policy, path, &rule) == FILE_WRITE && policy->files[rule].flags & FILE_GUARDED;
+	return policy_classify(policy, path, &rule) == FILE_WRITE && policy->files.rules[rule].flags & FILE_GUARDED;
 }
 
 /* Who fills a directory of another name and then moves it has made a protected file as well. */
@@ -528,14 +530,14 @@ static struct decision decide_guarded_move(const struct policy *policy, const ch
 
 struct decision policy_decide_move(const struct policy *policy, const char *from, const char *to)
 {
-	for (size_t i = policy->file_exact_count; i < policy->file_count; i++) {
-		const struct file_rule *rule = &policy->files[i];
+	for (size_t i = policy->files.exact_count; i < policy->files.count; i++) {
+		const struct file_rule *rule = &policy->files.rules[i];
 
 		if (rule->flags & FILE_GATED && is_moved_out(rule->pattern, rule->flags, from, to))
 			return refuse_move(&rule->origin);
 	}
-	for (size_t i = 0; i < policy->file_ask_count; i++) {
-		const struct path_rule *rule = &policy->file_asks[i];
+	for (size_t i = 0; i < policy->files.ask_count; i++) {
+		const struct path_rule *rule = &policy->files.asks[i];
 
 		if (is_moved_out(rule->pattern, rule->flags, from, to))
 			return refuse_move(&rule->origin);
@@ -547,32 +549,32 @@ struct decision policy_decide_move(const struct policy *policy, const char *from
 bool policy_gates_reads(const struct policy *policy)
 {
 	/* The compiler bounds globs. */
-	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
-		if (policy->files[i].flags & FILE_GATED)
+	for (size_t i = policy->files.exact_count; i < policy->files.count; i++)
+		if (policy->files.rules[i].flags & FILE_GATED)
 			return true;
-	return policy->file_ask_count > 0;
+	return policy->files.ask_count > 0;
 }
 
 bool policy_gates_writes(const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->file_count; i++)
-		if (policy->files[i].class == FILE_WRITE && policy->files[i].flags & FILE_GUARDED)
+	for (size_t i = 0; i < policy->files.count; i++)
+		if (policy->files.rules[i].class == FILE_WRITE && policy->files.rules[i].flags & FILE_GUARDED)
 			return true;
 	return false;
 }
 
 bool policy_stages_any(const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (policy->file_plan[i].class == FILE_STAGE)
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (policy->files.plan[i].class == FILE_STAGE)
 			return true;
 	return false;
 }
 
 bool policy_stages_system(const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (policy->file_plan[i].class == FILE_STAGE && str_equal(policy->file_plan[i].path, "/"))
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (policy->files.plan[i].class == FILE_STAGE && str_equal(policy->files.plan[i].path, "/"))
 			return true;
 	return false;
 }

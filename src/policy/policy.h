@@ -410,74 +410,100 @@ struct file_plan_entry {
 	uint32_t rule;               /* index into files */
 };
 
+/*
+ * `files:`. The first exact_count rules are paths (no globs) in path_compare() order, and parents[i] is the last of
+ * them before i at or above whose path rule i lies (UINT32_MAX: none): one binary search answers for any number of
+ * rules. The rest is searched one by one.
+ */
+struct policy_files {
+	const struct file_rule *rules;
+	size_t count, exact_count;
+	const uint32_t *parents;
+	const struct file_plan_entry *plan;
+	size_t plan_count;
+	const struct path_rule *asks;
+	size_t ask_count;
+	const struct path_rule *protects;    /* for those who make a policy; all others ask policy_protects() */
+	size_t protect_count;
+	struct late_rules *late_protects;    /* in their place, NULL: none */
+};
+
+/* `network:`. */
+struct policy_network {
+	enum network_mode mode;
+	enum verdict default_verdict;
+	struct rule_origin default_origin;
+	const struct net_rule *rules;
+	size_t count;
+	size_t exact_count;                  /* the first ones: host rules in net_host_compare() order */
+	const uint32_t *limited;             /* the rules with limits of their own, ascending */
+	size_t limited_count;                /* at most NET_LIMITED_MAX */
+	struct net_limits limits;            /* of the session */
+	struct cooldown_rule cooldown;
+	const struct publish_rule *publish;
+	size_t publish_count;                /* at most NET_PUBLISH_MAX */
+};
+
+/* `exec:`. */
+struct policy_exec {
+	const struct exec_rule *rules;
+	size_t count;
+	size_t exact_count;          /* the first ones: programs without globs and argv, in strcmp() order */
+	enum verdict default_verdict; /* for programs that no rule is about: deny, ask or allow */
+	struct rule_origin default_origin;
+	bool new_binaries;           /* false: what can be written cannot be executed (none, low) */
+	bool namespaces;             /* programs may make their own user namespaces (browsers) */
+};
+
+/* `env:`. */
+struct policy_env {
+	const struct env_pass *pass;
+	size_t pass_count;
+	const struct env_set *set;
+	size_t set_count;
+};
+
+/* `data:`. */
+struct policy_data {
+	enum data_action secrets, pii, injection;
+	enum data_action outgoing;   /* secrets and canaries in what intercepted requests carry out */
+	const char *const *canaries; /* secrets of the vault that are looked for only; NULL-terminated; NULL: none */
+	const char *const *canary_files; /* made up and shown at these absolute paths; NULL-terminated; NULL: none */
+};
+
+/* `audit:`. */
+struct policy_audit {
+	enum audit_depth files, exec, network;
+};
+
+/* `stage:`. */
+struct policy_stage {
+	enum stage_auto snapshots;
+	enum stage_backend backend;
+};
+
 struct policy {
 	const char *name;            /* "medium", "claude", a path */
 	enum trust_level level;      /* the level at the root of the extends chain */
 	const char *project;         /* absolute, normalised: what "." meant; "" when none */
 	const char *home;            /* what ~ meant; "" when none */
-
-	/*
-	 * The first file_exact_count rules are paths (no globs) in path_compare() order, and
-	 * file_parents[i] is the last of them before i at or above whose path rule i lies (UINT32_MAX: none):
-	 * one binary search answers for any number of rules. The rest is searched one by one.
-	 */
-	const struct file_rule *files;
-	size_t file_count;
-	size_t file_exact_count;
-	const uint32_t *file_parents;
-	const struct file_plan_entry *file_plan;
-	size_t file_plan_count;
-	const struct path_rule *file_asks;
-	size_t file_ask_count;
-	const struct path_rule *protects;    /* for those who make a policy; all others ask policy_protects() */
-	size_t protect_count;
-	struct late_rules *late_protects;    /* in their place, NULL: none */
-
-	enum network_mode network_mode;
-	enum verdict network_default;
-	struct rule_origin network_default_origin;
-	const struct net_rule *network;
-	size_t network_count;
-	size_t network_exact_count;  /* the first ones: host rules in net_host_compare() order */
-	const uint32_t *network_limited;     /* the rules with limits of their own, ascending */
-	size_t network_limited_count;        /* at most NET_LIMITED_MAX */
-	struct net_limits network_limits;    /* of the session */
-	struct cooldown_rule network_cooldown;
-	const struct publish_rule *publish;
-	size_t publish_count;                /* at most NET_PUBLISH_MAX */
-
-	const struct exec_rule *exec;
-	size_t exec_count;
-	size_t exec_exact_count;     /* the first ones: programs without globs and argv, in strcmp() order */
-	enum verdict exec_default;   /* for programs that no rule is about: deny, ask or allow */
-	struct rule_origin exec_default_origin;
-	bool exec_new_binaries;      /* false: what can be written cannot be executed (none, low) */
-	bool user_namespaces;        /* exec.namespaces: true lets programs make their own (browsers) */
-
+	struct policy_files files;
+	struct policy_network network;
+	struct policy_exec exec;
 	struct resource_limit limits[RESOURCE_COUNT];
 	struct net_amount rates[RATE_KIND_COUNT];
-	struct cooldown_rule cooldown;       /* of every gate, after refusals at any of them */
-
-	const struct env_pass *env_pass;
-	size_t env_pass_count;
-	const struct env_set *env_set;
-	size_t env_set_count;
+	struct cooldown_rule cooldown; /* of every gate, after refusals at any of them */
+	struct policy_env env;
 	const struct device_rule *devices;
 	size_t device_count;
-
-	enum data_action data_secrets, data_pii, data_injection;
-	enum data_action data_outgoing; /* secrets and canaries in what intercepted requests carry out */
-	const char *const *canaries; /* secrets of the vault that are looked for only; NULL-terminated; NULL: none */
-	const char *const *canary_files; /* made up and shown at these absolute paths; NULL-terminated; NULL: none */
+	struct policy_data data;
 	struct monitor_settings monitor;
 	struct verify_settings verify;
-	enum audit_depth audit_files, audit_exec, audit_network;
-	enum stage_auto stage_auto;
-	enum stage_backend stage_backend;
-	struct ask_settings ask;
 	struct external_verifier external; /* verify.external */
+	struct policy_audit audit;
+	struct policy_stage stage;
+	struct ask_settings ask;
 	struct trust_settings trust;
-
 	uint32_t degrade;            /* bit 1u << enum wall */
 	const struct unenforced *unenforced;
 	size_t unenforced_count;
@@ -486,12 +512,12 @@ struct policy {
 /* files.protect, borrowed. */
 static inline const struct path_rule *policy_protects(const struct policy *policy, size_t *ret_count)
 {
-	struct late_rules *late = policy->late_protects;
+	struct late_rules *late = policy->files.late_protects;
 
 	if (late && late->read)
 		late->read(late);
-	*ret_count = late ? late->count : policy->protect_count;
-	return late ? late->rules : policy->protects;
+	*ret_count = late ? late->count : policy->files.protect_count;
+	return late ? late->rules : policy->files.protects;
 }
 
 /* Names in policy text, reports and the log. */

@@ -140,7 +140,7 @@ static size_t count_slashes(const char *text)
 struct protects *protects_new(const struct policy *policy)
 {
 	struct protects *protects = calloc(1, sizeof *protects);
-	size_t keys = policy->file_ask_count + 1;
+	size_t keys = policy->files.ask_count + 1;
 
 	if (!protects)
 		return NULL;
@@ -158,8 +158,8 @@ struct protects *protects_new(const struct policy *policy)
 		add_inner(protects, protects->rules[i].pattern);
 		protects->knows_git |= (protects->rules[i].flags & PATH_GIT) != 0;
 	}
-	for (size_t i = 0; i < policy->file_ask_count; i++)
-		add(protects, &policy->file_asks[i]);
+	for (size_t i = 0; i < policy->files.ask_count; i++)
+		add(protects, &policy->files.asks[i]);
 	return protects;
 }
 

@@ -29,8 +29,8 @@ static const char *const permission_names[] = { "deny", "allow" };
 		.meaning = said }
 
 /* How much is looked at: less of it is no permission, but lets happen more unseen. */
-#define WATCHED(its_section, its_name, field, in_snapshot, table, without)                                             \
-	{ its_section, its_name, CHOICE(table), MORE, STORED_AS(field, in_snapshot), .unsaid = without,                \
+#define WATCHED(its_section, its_name, field, table, without)                                                          \
+	{ its_section, its_name, CHOICE(table), MORE, STORED(field), .unsaid = without,                                \
 	  .dimension = "watching" }
 
 #define LEVEL(its_name, field, reason)                                                                                 \
@@ -38,16 +38,16 @@ static const char *const permission_names[] = { "deny", "allow" };
 
 const struct scalar_row scalar_rows[SCALAR_ROW_COUNT] = {
 	[SCALAR_NETWORK_DEFAULT] = { "network", "default", CHOICE(default_names), LESS("the default is stricter there"),
-		STORED_AS(network_default, network.default_verdict), .unsaid = VERDICT_DENY },
+		STORED(network.default_verdict), .unsaid = VERDICT_DENY },
 	[SCALAR_NETWORK_HOST] = { "network", "host", SCALAR_SWITCH },
 	[SCALAR_EXEC_DEFAULT] = { "exec", "default", CHOICE(default_names), LESS("the default is stricter there"),
-		STORED_AS(exec_default, exec.default_verdict), .unsaid = VERDICT_ALLOW,
+		STORED(exec.default_verdict), .unsaid = VERDICT_ALLOW,
 		.subject = "programs that no rule is about" },
 	[SCALAR_NEW_BINARIES] = { "exec", "new_binaries", SCALAR_SWITCH, LESS("new programs may not be executed there"),
-		STORED_AS(exec_new_binaries, exec.new_binaries), .names = permission_names,
+		STORED(exec.new_binaries), .names = permission_names,
 		.subject = "programs made inside the sandbox" },
 	[SCALAR_NAMESPACES] = { "exec", "namespaces", SCALAR_SWITCH, LESS("programs may not make namespaces there"),
-		STORED_AS(user_namespaces, exec.user_namespaces), .names = permission_names,
+		STORED(exec.namespaces), .names = permission_names,
 		.subject = "namespaces of programs' own" },
 
 	RESOURCE(RESOURCE_MEMORY, "resources", "memory", SCALAR_BYTES, "memory of everything together"),
@@ -63,18 +63,18 @@ const struct scalar_row scalar_rows[SCALAR_ROW_COUNT] = {
 	RESOURCE(RESOURCE_IDLE_MS, "time", "idle", SCALAR_MS, "time without any activity"),
 	RESOURCE(RESOURCE_COMMAND_MS, "time", "command", SCALAR_MS, "time of one command"),
 
-	[SCALAR_DATA_SECRETS] = WATCHED("data", "secrets", data_secrets, data.secrets, data_action_names, DATA_OFF),
-	[SCALAR_DATA_PII] = WATCHED("data", "pii", data_pii, data.pii, data_action_names, DATA_OFF),
-	[SCALAR_DATA_INJECTION] = WATCHED("data", "injection", data_injection, data.injection, data_action_names,
+	[SCALAR_DATA_SECRETS] = WATCHED("data", "secrets", data.secrets, data_action_names, DATA_OFF),
+	[SCALAR_DATA_PII] = WATCHED("data", "pii", data.pii, data_action_names, DATA_OFF),
+	[SCALAR_DATA_INJECTION] = WATCHED("data", "injection", data.injection, data_action_names,
 					  DATA_OFF),
-	[SCALAR_DATA_OUTGOING] = WATCHED("data", "outgoing", data_outgoing, data.outgoing, data_action_names, DATA_OFF),
-	[SCALAR_AUDIT_FILES] = WATCHED("audit", "files", audit_files, audit.files, audit_depth_names, AUDIT_OFF),
-	[SCALAR_AUDIT_EXEC] = WATCHED("audit", "exec", audit_exec, audit.exec, audit_depth_names, AUDIT_ALL),
-	[SCALAR_AUDIT_NETWORK] = WATCHED("audit", "network", audit_network, audit.network, audit_depth_names,
+	[SCALAR_DATA_OUTGOING] = WATCHED("data", "outgoing", data.outgoing, data_action_names, DATA_OFF),
+	[SCALAR_AUDIT_FILES] = WATCHED("audit", "files", audit.files, audit_depth_names, AUDIT_OFF),
+	[SCALAR_AUDIT_EXEC] = WATCHED("audit", "exec", audit.exec, audit_depth_names, AUDIT_ALL),
+	[SCALAR_AUDIT_NETWORK] = WATCHED("audit", "network", audit.network, audit_depth_names,
 					 AUDIT_ALL),
-	[SCALAR_STAGE_AUTO] = WATCHED("stage", "auto", stage_auto, stage_auto, stage_auto_names, STAGE_AUTO_OFF),
+	[SCALAR_STAGE_AUTO] = WATCHED("stage", "auto", stage.snapshots, stage_auto_names, STAGE_AUTO_OFF),
 	[SCALAR_STAGE_BACKEND] = { "stage", "backend", CHOICE(stage_backend_names),
-		LESS("staged trees are made by the kernel alone there"), STORED(stage_backend),
+		LESS("staged trees are made by the kernel alone there"), STORED(stage.backend),
 		.unsaid = STAGE_BY_OVERLAY },
 
 	/* Somebody waits for the whole of it: there is no "unlimited". */

@@ -17,10 +17,10 @@ size_t policy_secrets(const struct policy *policy, const char *names[POLICY_SECR
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < policy->network_count; i++)
-		if (policy->network[i].inject.kind != INJECT_NONE)
-			count = add(names, count, policy->network[i].inject.secret);
-	for (const char *const *canary = policy->canaries; canary && *canary; canary++)
+	for (size_t i = 0; i < policy->network.count; i++)
+		if (policy->network.rules[i].inject.kind != INJECT_NONE)
+			count = add(names, count, policy->network.rules[i].inject.secret);
+	for (const char *const *canary = policy->data.canaries; canary && *canary; canary++)
 		count = add(names, count, *canary);
 	return count;
 }

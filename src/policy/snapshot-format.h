@@ -80,7 +80,7 @@ struct snapshot_network_settings {
 struct snapshot_exec_settings {
 	uint32_t default_verdict;
 	struct snapshot_origin default_origin;
-	uint32_t new_binaries, user_namespaces;
+	uint32_t new_binaries, namespaces;
 };
 
 struct snapshot_data {
@@ -89,6 +89,10 @@ struct snapshot_data {
 
 struct snapshot_audit {
 	uint32_t files, exec, network;
+};
+
+struct snapshot_stage {
+	uint32_t snapshots, backend;
 };
 
 struct snapshot_ask {
@@ -116,7 +120,7 @@ struct snapshot_scalars {
 	struct snapshot_data data;
 	struct snapshot_audit audit;
 	uint32_t degrade;
-	uint32_t stage_auto, stage_backend;
+	struct snapshot_stage stage;
 	struct snapshot_ask ask;
 	uint32_t verify[VERIFY_ROW_COUNT * VERIFY_SURENESS_COUNT];
 	struct snapshot_monitor monitor;

@@ -11,14 +11,14 @@ static void hide_network(struct policy_trial_plan *plan)
 {
 	struct policy *policy = &plan->policy;
 
-	policy->publish_count = 0;
-	if (policy->network_mode != NETWORK_HOST)
+	policy->network.publish_count = 0;
+	if (policy->network.mode != NETWORK_HOST)
 		return;
 	plan->is_changed = true;
-	policy->network_mode = NETWORK_NONE;
-	policy->network_default = VERDICT_DENY;
-	policy->network_default_origin = (struct rule_origin){ POLICY_TRIAL_RULE, "", 0 };
-	policy->network_count = policy->network_exact_count = policy->network_limited_count = 0;
+	policy->network.mode = NETWORK_NONE;
+	policy->network.default_verdict = VERDICT_DENY;
+	policy->network.default_origin = (struct rule_origin){ POLICY_TRIAL_RULE, "", 0 };
+	policy->network.count = policy->network.exact_count = policy->network.limited_count = 0;
 }
 
 static void hide_devices(struct policy_trial_plan *plan)
@@ -42,7 +42,7 @@ static void ask_nobody(struct policy_trial_plan *plan)
 /* What a trial shows comes out of its log: whoever logs nothing would be shown to have done nothing. */
 static void log_all(struct policy *policy)
 {
-	policy->audit_exec = policy->audit_network = AUDIT_ALL;
+	policy->audit.exec = policy->audit.network = AUDIT_ALL;
 }
 
 static const enum file_class classes[] = {
@@ -66,7 +66,7 @@ static void change_plan(struct policy_trial_plan *plan, enum policy_trial_place 
 	struct policy *policy = &plan->policy;
 	size_t count = 0;
 
-	for (size_t i = 0; i < policy->file_plan_count; i++) {
+	for (size_t i = 0; i < policy->files.plan_count; i++) {
 		struct file_plan_entry entry = plan->entries[i];
 
 		if (entry.class == FILE_WRITE) {
@@ -80,7 +80,7 @@ static void change_plan(struct policy_trial_plan *plan, enum policy_trial_place 
 		}
 		plan->entries[count++] = entry;
 	}
-	policy->file_plan_count = count;
+	policy->files.plan_count = count;
 }
 
 /* A rule that no mount stands for repeats the one above it. */
@@ -88,11 +88,11 @@ static void change_rest(struct policy_trial_plan *plan)
 {
 	const struct policy *policy = &plan->policy;
 
-	for (size_t i = 0; i < policy->file_count; i++) {
-		bool has_above = i < policy->file_exact_count && policy->file_parents[i] != UINT32_MAX;
+	for (size_t i = 0; i < policy->files.count; i++) {
+		bool has_above = i < policy->files.exact_count && policy->files.parents[i] != UINT32_MAX;
 
 		if (plan->files[i].class == FILE_WRITE)
-			plan->files[i].class = has_above ? plan->files[policy->file_parents[i]].class : FILE_READ;
+			plan->files[i].class = has_above ? plan->files[policy->files.parents[i]].class : FILE_READ;
 	}
 }
 
@@ -100,16 +100,16 @@ static int change_classes(struct policy_trial_plan *plan, enum policy_trial_plac
 {
 	const struct policy *policy = &plan->policy;
 
-	plan->files = calloc(policy->file_count + 1, sizeof *plan->files);
-	plan->entries = calloc(policy->file_plan_count + 1, sizeof *plan->entries);
+	plan->files = calloc(policy->files.count + 1, sizeof *plan->files);
+	plan->entries = calloc(policy->files.plan_count + 1, sizeof *plan->entries);
 	if (!plan->files || !plan->entries)
 		return -ENOMEM;
-	memcpy(plan->files, policy->files, policy->file_count * sizeof *plan->files);
-	memcpy(plan->entries, policy->file_plan, policy->file_plan_count * sizeof *plan->entries);
+	memcpy(plan->files, policy->files.rules, policy->files.count * sizeof *plan->files);
+	memcpy(plan->entries, policy->files.plan, policy->files.plan_count * sizeof *plan->entries);
 	change_plan(plan, place_of);
 	change_rest(plan);
-	plan->policy.files = plan->files;
-	plan->policy.file_plan = plan->entries;
+	plan->policy.files.rules = plan->files;
+	plan->policy.files.plan = plan->entries;
 	return 0;
 }
 
@@ -121,7 +121,7 @@ int policy_trial_make(struct policy_trial_plan *ret_plan, const struct policy *p
 	hide_devices(ret_plan);
 	ask_nobody(ret_plan);
 	log_all(&ret_plan->policy);
-	ret_plan->policy.stage_auto = STAGE_AUTO_OFF;
+	ret_plan->policy.stage.snapshots = STAGE_AUTO_OFF;
 	return change_classes(ret_plan, place_of);
 }
 

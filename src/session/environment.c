@@ -8,8 +8,8 @@
 
 bool environment_passes(const struct policy *policy, const char *name, size_t name_size)
 {
-	for (size_t i = 0; i < policy->env_pass_count; i++) {
-		const char *pattern = policy->env_pass[i].pattern;
+	for (size_t i = 0; i < policy->env.pass_count; i++) {
+		const char *pattern = policy->env.pass[i].pattern;
 		size_t size;
 
 		/* Most are told apart by their first byte. */
@@ -91,8 +91,8 @@ static bool add_set(char **env, size_t *count, const struct environment_input *i
 	const struct policy *policy = input->policy;
 	bool ok = true;
 
-	for (size_t i = 0; ok && i < policy->env_set_count; i++)
-		ok = add(env, count, str_printf("%s=%s", policy->env_set[i].name, policy->env_set[i].value));
+	for (size_t i = 0; ok && i < policy->env.set_count; i++)
+		ok = add(env, count, str_printf("%s=%s", policy->env.set[i].name, policy->env.set[i].value));
 	for (size_t i = 0; ok && input->trusts_gate && i < certificate_variable_count; i++)
 		ok = add(env, count, str_printf("%s=%s", certificate_variables[i].name,
 						certificate_file_paths[certificate_variables[i].file]));
@@ -103,7 +103,7 @@ char **environment_make(const struct environment_input *input)
 {
 	const struct policy *policy = input->policy;
 	const char *const *const whole[] = { input->forced, input->placeholders, input->added, input->kept };
-	size_t size = policy->env_set_count + certificate_variable_count + strv_count(input->caller) +
+	size_t size = policy->env.set_count + certificate_variable_count + strv_count(input->caller) +
 		      strv_count(input->fallback) + 1, count = 0;
 	bool ok = true;
 	char **env;

@@ -59,9 +59,9 @@ static int fill_record(struct session_record *record, const struct run_request *
 	record->is_trial = request->flags & REQUEST_TRIAL;
 	record->writes_host = request->flags & REQUEST_WRITES_HOST;
 	record->is_lowered = request->flags & REQUEST_LOWERED;
-	record->is_kept_at_exec = policy->stage_auto == STAGE_AUTO_EXEC;
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		record->is_staged |= policy->file_plan[i].class == FILE_STAGE;
+	record->is_kept_at_exec = policy->stage.snapshots == STAGE_AUTO_EXEC;
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		record->is_staged |= policy->files.plan[i].class == FILE_STAGE;
 	return record->name && record->project && record->policy && record->level && record->command &&
 			       record->cgroups && record->ended && record->audit_head
 		       ? 0

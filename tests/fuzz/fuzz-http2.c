@@ -24,8 +24,8 @@ static const struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "a.e
 					  .port_count = 1, .http = &http_rule, .http_count = 1,
 					  .inject = { .kind = INJECT_RAW, .name = "x-api-key", .secret = "s" },
 					  .origin = { "n" } };
-static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
-				      .network_exact_count = 1 };
+static const struct policy policy = { .network = { .default_verdict = VERDICT_DENY, .rules = &net_rule,
+						  .count = 1, .exact_count = 1 } };
 static const struct injection injection = { &net_rule, "SECRET0SECRET1SECRET2" };
 
 static void require(bool condition)

@@ -43,8 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (snapshot_load(&snapshot, copy, size) < 0)
 		return 0;
 	decide_all(snapshot_policy(snapshot));
-	for (size_t i = 0; i < snapshot_policy(snapshot)->file_plan_count; i++)
-		if (snapshot_policy(snapshot)->file_plan[i].path[0] != '/')
+	for (size_t i = 0; i < snapshot_policy(snapshot)->files.plan_count; i++)
+		if (snapshot_policy(snapshot)->files.plan[i].path[0] != '/')
 			abort();
 	if (!snapshot_sources(snapshot, &count) && count)
 		abort();

@@ -32,8 +32,8 @@ static bool passes(const struct target *target, enum verdict verdict)
 {
 	struct net_rule rule = { .verdict = verdict, .host = server.host, .http = &http_rule, .http_count = 1,
 				 .origin = { "n" } };
-	struct policy policy = { .network_default = verdict == VERDICT_DENY ? VERDICT_ALLOW : VERDICT_DENY,
-				 .network = &rule, .network_count = 1, .network_exact_count = 1 };
+	struct policy policy = { .network.default_verdict = verdict == VERDICT_DENY ? VERDICT_ALLOW : VERDICT_DENY,
+				 .network.rules = &rule, .network.count = 1, .network.exact_count = 1 };
 	struct action request = { .kind = ACTION_HTTP_REQUEST, .subject = server.host, .port = server.port,
 				  .method = "GET" };
 

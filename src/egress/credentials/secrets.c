@@ -86,8 +86,8 @@ int gate_secrets_find(const struct gate_secrets *secrets, const char *name)
 /* aws: those that sign, which come last: what others put in is signed with the rest. */
 static int join_some(struct gate_secrets *secrets, const struct policy *policy, bool aws, struct err *err)
 {
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 		struct injection injection = { .rule = rule };
 		const char *problem;
 		int number;
@@ -110,7 +110,7 @@ static int join(struct gate_secrets *secrets, const struct policy *policy, struc
 {
 	int r;
 
-	secrets->injections = calloc(policy->network_count + 1, sizeof *secrets->injections);
+	secrets->injections = calloc(policy->network.count + 1, sizeof *secrets->injections);
 	if (!secrets->injections)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "secret", "out of memory");
 	r = join_some(secrets, policy, false, err);
@@ -178,8 +178,8 @@ static int add_placeholder_parts(struct scanner *scanner, unsigned word, const c
 /* Whether it is put in so: of a name and a password, and of the two keys of AWS, the first one is no secret. */
 static bool is_used_as(const struct policy *policy, const char *name, enum inject_kind kind)
 {
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct inject *inject = &policy->network[i].inject;
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct inject *inject = &policy->network.rules[i].inject;
 
 		if (inject->kind == kind && str_equal(inject->secret, name))
 			return true;
@@ -244,7 +244,7 @@ int gate_secrets_load(struct gate_secrets *ret_secrets, const struct policy *pol
 {
 	struct gate_secrets *secrets = ret_secrets;
 	const char *names[POLICY_SECRETS_MAX];
-	size_t wanted = policy_secrets(policy, names), planted = strv_count(policy->canary_files);
+	size_t wanted = policy_secrets(policy, names), planted = strv_count(policy->data.canary_files);
 	int r;
 
 	*secrets = (struct gate_secrets){ .count = 0 };

@@ -555,7 +555,7 @@ static bool name_target(struct flow *flow, const struct gate_address *target)
 
 	flow->port = target->port;
 	flow->is_named = host != NULL;
-	flow->opening.is_inspected = !host && flow->gate->policy->network_default == VERDICT_DENY;
+	flow->opening.is_inspected = !host && flow->gate->policy->network.default_verdict == VERDICT_DENY;
 	if (host)
 		return str_copy(flow->host, sizeof flow->host, host) == 0;
 	gate_address_format(target->bytes, flow->host);

@@ -138,7 +138,7 @@ static int open_gate(struct gate *gate, bool has_recording, struct err *err)
 	const struct policy *policy = gate->policy;
 	struct event *readable = &gate->hearing.box_readable;
 	const char *names[POLICY_SECRETS_MAX];
-	bool is_precise = policy_secrets(policy, names) || strv_count(policy->canary_files);
+	bool is_precise = policy_secrets(policy, names) || strv_count(policy->data.canary_files);
 	int r;
 
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)

@@ -66,7 +66,7 @@ static int first_of(uint32_t words)
 /* The words of which every byte may be made unreadable on its way out. */
 static uint32_t masked_words(const struct gate *gate)
 {
-	return gate->policy->data_outgoing == DATA_MASK ? SECRET_WORDS & ~gate->secrets.long_words : 0;
+	return gate->policy->data.outgoing == DATA_MASK ? SECRET_WORDS & ~gate->secrets.long_words : 0;
 }
 
 /* Notes it, and says whether it is to be stopped; not for a secret that is masked. */
@@ -74,7 +74,7 @@ static bool note_leak(const struct requests *requests, struct exchange_record *r
 		      const char *where, uint32_t masked)
 {
 	const struct gate *gate = requests->gate;
-	enum data_action action = gate->policy->data_outgoing;
+	enum data_action action = gate->policy->data.outgoing;
 	uint32_t foreign = words & ~SECRET_WORDS & ~requests->placeholders;
 	uint32_t leaked = action == DATA_OFF ? 0 : words & SECRET_WORDS;
 	bool is_placeholder = foreign != 0;
@@ -113,7 +113,7 @@ static void note_parts(const struct requests *requests, struct exchange_record *
 	struct gate *gate = requests->gate;
 	uint32_t parts = met->parts & ~met->words & ~record->parts & SECRET_WORDS;
 
-	if (gate->policy->data_outgoing == DATA_OFF)
+	if (gate->policy->data.outgoing == DATA_OFF)
 		return;
 	record->parts |= parts;
 	for (; parts; parts &= parts - 1) {

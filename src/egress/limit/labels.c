@@ -176,7 +176,7 @@ static size_t list_counts(const struct policy *policy, const struct action *conn
 {
 	const struct net_rule *rules[LABELS_RULES_MAX];
 	size_t count = policy_wildcards(policy, connection, rules, LABELS_RULES_MAX), most = 0;
-	uint64_t session = policy->network_limits.of[NET_LIMIT_LABELS].amount;
+	uint64_t session = policy->network.limits.of[NET_LIMIT_LABELS].amount;
 
 	for (size_t i = 0; i < count; i++) {
 		/* Without the dot that the wildcard's own part begins with. */

@@ -355,14 +355,14 @@ static void meter_start(struct meter *meter, const struct net_limits *limits, ui
 
 static int meters_new(struct meter **ret_meters, const struct policy *policy, uint64_t now_ns)
 {
-	size_t count = policy->network_limited_count + 1;
+	size_t count = policy->network.limited_count + 1;
 	struct meter *meters = calloc(count, sizeof *meters);
 
 	if (!meters)
 		return -ENOMEM;
-	meter_start(&meters[0], &policy->network_limits, now_ns);
+	meter_start(&meters[0], &policy->network.limits, now_ns);
 	for (size_t i = 1; i < count; i++) {
-		const struct net_rule *rule = &policy->network[policy->network_limited[i - 1]];
+		const struct net_rule *rule = &policy->network.rules[policy->network.limited[i - 1]];
 
 		meter_start(&meters[i], rule->limits, now_ns);
 		meters[i].rule = rule->origin.id;
@@ -387,7 +387,7 @@ int quota_new(struct quota **ret_quota, const struct policy *policy, uint64_t no
 		free(quota);
 		return -ENOMEM;
 	}
-	quota->count = policy->network_limited_count + 1;
+	quota->count = policy->network.limited_count + 1;
 	quota->on_hit = on_hit;
 	quota->context = context;
 	*ret_quota = quota;
@@ -421,7 +421,7 @@ static void carry_over(struct meter *to, struct meter *from)
 
 int quota_change(struct quota *quota, const struct policy *policy, uint64_t now_ns)
 {
-	size_t count = policy->network_limited_count + 1;
+	size_t count = policy->network.limited_count + 1;
 	struct meter *meters;
 	int r = meters_new(&meters, policy, now_ns);
 

@@ -144,8 +144,8 @@ static bool is_changed(const struct narrower *narrower, const char *path)
 
 static bool names_path(const struct policy *policy, const char *path)
 {
-	for (size_t i = 0; i < policy->file_exact_count; i++)
-		if (str_equal(policy->files[i].pattern, path))
+	for (size_t i = 0; i < policy->files.exact_count; i++)
+		if (str_equal(policy->files.rules[i].pattern, path))
 			return true;
 	return false;
 }
@@ -163,8 +163,8 @@ static void expand_change(struct narrower *narrower, const struct node *list)
 	if (!names_path(base, project) && may_change(policy_classify(base, project, &rule)) &&
 	    !is_changed(narrower, project))
 		add_file(narrower, &whole, FILE_READ, project);
-	for (size_t i = 0; i < base->file_count; i++) {
-		const struct file_rule *file = &base->files[i];
+	for (size_t i = 0; i < base->files.count; i++) {
+		const struct file_rule *file = &base->files.rules[i];
 
 		if (!may_change(file->class))
 			continue;
@@ -227,8 +227,8 @@ static void deny_rest(struct narrower *narrower, const struct draft_rule *whole,
 
 static bool is_given(const struct policy *base, const struct draft_net *reach)
 {
-	for (size_t i = 0; i < base->network_count; i++) {
-		const struct net_rule *rule = &base->network[i];
+	for (size_t i = 0; i < base->network.count; i++) {
+		const struct net_rule *rule = &base->network.rules[i];
 
 		if (rule->verdict == VERDICT_DENY)
 			continue;
@@ -249,7 +249,8 @@ static void add_reach(struct narrower *narrower, const struct draft_net *reach)
 		return;
 	allow->host = reach->host;
 	allow->cidr = reach->cidr;
-	for (size_t i = 0; narrower->lang->policy->network_default == VERDICT_ALLOW && i < ARRAY_SIZE(usual); i++) {
+	for (size_t i = 0; narrower->lang->policy->network.default_verdict == VERDICT_ALLOW && i < ARRAY_SIZE(usual);
+	     i++) {
 		uint16_t *port = vec_add(narrower->binder.arena, &allow->ports, sizeof *port);
 
 		if (port)
@@ -271,14 +272,14 @@ static void expand_reach(struct narrower *narrower, const struct node *list)
 	const struct draft_rule whole = { .place = list->place, .id = "network.reach", .text = "" };
 	const struct policy *base = narrower->lang->policy;
 
-	for (size_t i = 0; i < base->network_count; i++)
-		if (base->network[i].verdict != VERDICT_DENY)
-			deny_rest(narrower, &whole, &base->network[i]);
+	for (size_t i = 0; i < base->network.count; i++)
+		if (base->network.rules[i].verdict != VERDICT_DENY)
+			deny_rest(narrower, &whole, &base->network.rules[i]);
 	DRAFT_EACH(struct draft_net, reach, &narrower->reached.network)
 	if ((reach->host || reach->cidr) && !is_given(base, reach))
 		add_reach(narrower, reach);
 	set_scalar(narrower, SCALAR_NETWORK_DEFAULT, "network.reach", list->place);
-	if (base->network_mode == NETWORK_HOST)
+	if (base->network.mode == NETWORK_HOST)
 		set_scalar(narrower, SCALAR_NETWORK_HOST, "network.reach", list->place);
 }
 

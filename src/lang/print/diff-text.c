@@ -185,17 +185,17 @@ static void put_changeable(const struct policy *policy, struct buf *out)
 	struct few few = { .out = out };
 
 	buf_printf(out, "= %-12s still:", action_kind_names[ACTION_FILE_WRITE]);
-	for (size_t i = 0; i < policy->file_count; i++)
-		if (policy->files[i].class == FILE_STAGE || policy->files[i].class == FILE_WRITE)
-			few_add(&few, policy->files[i].pattern);
+	for (size_t i = 0; i < policy->files.count; i++)
+		if (policy->files.rules[i].class == FILE_STAGE || policy->files.rules[i].class == FILE_WRITE)
+			few_add(&few, policy->files.rules[i].pattern);
 	few_end(&few);
 }
 
 /* A rule about the same hosts that denies wins, but for what it leaves out. NULL: there is none. */
 static const struct net_rule *find_denial(const struct policy *policy, const struct net_rule *rule)
 {
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *other = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *other = &policy->network.rules[i];
 
 		if (other->verdict == VERDICT_DENY && !other->port_count &&
 		    (rule->host ? str_equal(rule->host, other->host) : str_equal(rule->cidr, other->cidr)))
@@ -209,10 +209,10 @@ static void put_reachable(const struct policy *policy, struct buf *out)
 	struct few few = { .out = out };
 
 	buf_printf(out, "= %-12s still:", action_kind_names[ACTION_NET_CONNECT]);
-	if (policy->network_default != VERDICT_DENY)
+	if (policy->network.default_verdict != VERDICT_DENY)
 		few_add(&few, "hosts that no rule lists");
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 		const struct net_rule *denial = find_denial(policy, rule);
 
 		if (rule->verdict == VERDICT_DENY)

@@ -86,13 +86,13 @@ static const char *sample(struct arena *arena, const char *pattern)
 static const char *shared_place(const struct differ *differ)
 {
 	const char *place = differ->b->project;
-	size_t rule, count = differ->a->file_exact_count;
+	size_t rule, count = differ->a->files.exact_count;
 
 	for (size_t i = 0; i <= count; i++) {
 		if (place[0] && policy_classify(differ->a, place, &rule) > FILE_MASK &&
 		    policy_classify(differ->b, place, &rule) > FILE_MASK)
 			return place;
-		place = i < count ? differ->a->files[i].pattern : "";
+		place = i < count ? differ->a->files.rules[i].pattern : "";
 	}
 	return "";
 }
@@ -125,14 +125,14 @@ static void gather_files(struct differ *differ, const struct policy *policy, str
 	size_t protect_count;
 	const struct path_rule *protects = policy_protects(policy, &protect_count);
 
-	for (size_t i = 0; i < policy->file_count; i++) {
-		add_probe(differ, probes, policy->files[i].pattern, policy->files[i].flags & FILE_GLOB);
-		for (const char *const *except = policy->files[i].except; except && *except; except++)
+	for (size_t i = 0; i < policy->files.count; i++) {
+		add_probe(differ, probes, policy->files.rules[i].pattern, policy->files.rules[i].flags & FILE_GLOB);
+		for (const char *const *except = policy->files.rules[i].except; except && *except; except++)
 			add_probe(differ, probes, *except, strpbrk(*except, "*?[\\") != NULL);
 	}
-	for (size_t i = 0; i < policy->file_ask_count; i++)
-		add_probe(differ, probes, policy->file_asks[i].pattern,
-			  policy->file_asks[i].flags & FILE_GLOB);
+	for (size_t i = 0; i < policy->files.ask_count; i++)
+		add_probe(differ, probes, policy->files.asks[i].pattern,
+			  policy->files.asks[i].flags & FILE_GLOB);
 	for (size_t i = 0; i < protect_count; i++)
 		add_probe(differ, probes, protects[i].pattern, protects[i].flags & FILE_GLOB);
 }
@@ -266,8 +266,8 @@ static const char *use_to_text(struct differ *differ, const struct net_rule *rul
 
 static bool has_use(struct differ *differ, const struct policy *policy, const char *use)
 {
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 
 		for (size_t p = 0; rule->inject.kind != INJECT_NONE && p < rule->port_count; p++)
 			if (str_equal(use_to_text(differ, rule, rule->ports[p]), use))
@@ -279,8 +279,8 @@ static bool has_use(struct differ *differ, const struct policy *policy, const ch
 /* Secrets that one policy uses and the other does not. */
 static void compare_uses(struct differ *differ, const struct policy *policy, const struct policy *than, bool allows)
 {
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 
 		for (size_t p = 0; rule->inject.kind != INJECT_NONE && p < rule->port_count; p++) {
 			const char *use = use_to_text(differ, rule, rule->ports[p]);
@@ -304,10 +304,10 @@ static void note_network(void *context, const struct net_difference *difference)
 static void compare_network(struct differ *differ)
 {
 	policy_compare_network(differ->a, differ->b, note_network, differ);
-	for (size_t i = 0; i < differ->a->network_count; i++)
-		compare_rule_requests(differ, &differ->a->network[i]);
-	for (size_t i = 0; i < differ->b->network_count; i++)
-		compare_rule_requests(differ, &differ->b->network[i]);
+	for (size_t i = 0; i < differ->a->network.count; i++)
+		compare_rule_requests(differ, &differ->a->network.rules[i]);
+	for (size_t i = 0; i < differ->b->network.count; i++)
+		compare_rule_requests(differ, &differ->b->network.rules[i]);
 	compare_uses(differ, differ->a, differ->b, false);
 	compare_uses(differ, differ->b, differ->a, true);
 }
@@ -357,8 +357,8 @@ static void compare_rows(struct differ *differ, enum scalar_id first, enum scala
 
 static void compare_programs(struct differ *differ, const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->exec_count; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
+	for (size_t i = 0; i < policy->exec.count; i++) {
+		const struct exec_rule *rule = &policy->exec.rules[i];
 		const char *program = rule->program ? rule->program : "/usr/bin/env";
 		const char *subject =
 			rule->program_flags & FILE_GLOB ? sample(&differ->arena, program) : program;
@@ -412,10 +412,10 @@ static void compare_rates(struct differ *differ)
 
 static void compare_names(struct differ *differ, const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->env_pass_count + policy->env_set_count; i++) {
-		const char *name = i < policy->env_pass_count
-					   ? policy->env_pass[i].pattern
-					   : policy->env_set[i - policy->env_pass_count].name;
+	for (size_t i = 0; i < policy->env.pass_count + policy->env.set_count; i++) {
+		const char *name = i < policy->env.pass_count
+					   ? policy->env.pass[i].pattern
+					   : policy->env.set[i - policy->env.pass_count].name;
 		const char *subject = strchr(name, '*') ? sample(&differ->arena, name) : name;
 		struct action action = { .kind = ACTION_ENV, .subject = subject };
 

@@ -51,8 +51,8 @@ static void put_section(struct json *json, const char *name, const struct policy
 static void put_files(struct json *json, const struct policy *policy)
 {
 	json_array_begin(json, "files");
-	for (size_t i = 0; i < policy->file_count; i++) {
-		const struct file_rule *rule = &policy->files[i];
+	for (size_t i = 0; i < policy->files.count; i++) {
+		const struct file_rule *rule = &policy->files.rules[i];
 
 		json_object_begin(json, NULL);
 		json_bytes(json, "path", rule->pattern, strlen(rule->pattern));
@@ -66,8 +66,8 @@ static void put_files(struct json *json, const struct policy *policy)
 	}
 	json_array_end(json);
 	json_array_begin(json, "plan");
-	for (size_t i = 0; i < policy->file_plan_count; i++) {
-		const struct file_plan_entry *entry = &policy->file_plan[i];
+	for (size_t i = 0; i < policy->files.plan_count; i++) {
+		const struct file_plan_entry *entry = &policy->files.plan[i];
 
 		json_object_begin(json, NULL);
 		json_bytes(json, "path", entry->path, strlen(entry->path));
@@ -158,12 +158,12 @@ static void put_publish(struct json *json, const struct policy *policy)
 	char host[PUBLISH_TEXT_SIZE];
 
 	json_array_begin(json, "publish");
-	for (size_t i = 0; i < policy->publish_count; i++) {
-		publish_host_format(&policy->publish[i], host);
+	for (size_t i = 0; i < policy->network.publish_count; i++) {
+		publish_host_format(&policy->network.publish[i], host);
 		json_object_begin(json, NULL);
-		json_u64(json, "port", policy->publish[i].port);
+		json_u64(json, "port", policy->network.publish[i].port);
 		json_string(json, "host", host);
-		put_origin(json, &policy->publish[i].origin);
+		put_origin(json, &policy->network.publish[i].origin);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -174,11 +174,11 @@ static void put_network(struct json *json, const struct policy *policy)
 	static const char *const modes[NETWORK_MODE_COUNT] = { "none", "gate", "host" };
 
 	json_object_begin(json, "network");
-	json_string(json, "mode", modes[policy->network_mode]);
+	json_string(json, "mode", modes[policy->network.mode]);
 	put_rows(json, policy, SCALAR_NETWORK_DEFAULT, SCALAR_NETWORK_DEFAULT);
 	json_array_begin(json, "rules");
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 
 		json_object_begin(json, NULL);
 		json_string(json, "verdict", verdict_names[rule->verdict]);
@@ -197,8 +197,8 @@ static void put_network(struct json *json, const struct policy *policy)
 		json_object_end(json);
 	}
 	json_array_end(json);
-	put_net_limits(json, &policy->network_limits);
-	put_cooldown(json, &policy->network_cooldown);
+	put_net_limits(json, &policy->network.limits);
+	put_cooldown(json, &policy->network.cooldown);
 	put_publish(json, policy);
 	json_object_end(json);
 }
@@ -208,8 +208,8 @@ static void put_exec(struct json *json, const struct policy *policy)
 	json_object_begin(json, "exec");
 	put_rows(json, policy, SCALAR_EXEC_DEFAULT, SCALAR_NAMESPACES);
 	json_array_begin(json, "rules");
-	for (size_t i = 0; i < policy->exec_count; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
+	for (size_t i = 0; i < policy->exec.count; i++) {
+		const struct exec_rule *rule = &policy->exec.rules[i];
 
 		json_object_begin(json, NULL);
 		json_string(json, "verdict", verdict_names[rule->verdict]);
@@ -245,12 +245,12 @@ static void put_env(struct json *json, const struct policy *policy)
 {
 	json_object_begin(json, "env");
 	json_array_begin(json, "pass");
-	for (size_t i = 0; i < policy->env_pass_count; i++)
-		json_string(json, NULL, policy->env_pass[i].pattern);
+	for (size_t i = 0; i < policy->env.pass_count; i++)
+		json_string(json, NULL, policy->env.pass[i].pattern);
 	json_array_end(json);
 	json_object_begin(json, "set");
-	for (size_t i = 0; i < policy->env_set_count; i++)
-		json_string(json, policy->env_set[i].name, policy->env_set[i].value);
+	for (size_t i = 0; i < policy->env.set_count; i++)
+		json_string(json, policy->env.set[i].name, policy->env.set[i].value);
 	json_object_end(json);
 	json_object_end(json);
 }
@@ -323,8 +323,8 @@ static void put_rest(struct json *json, const struct policy *policy)
 	json_array_end(json);
 	json_object_begin(json, "data");
 	put_rows(json, policy, SCALAR_DATA_SECRETS, SCALAR_DATA_OUTGOING);
-	put_strings(json, "canaries", policy->canaries);
-	put_strings(json, "canary_files", policy->canary_files);
+	put_strings(json, "canaries", policy->data.canaries);
+	put_strings(json, "canary_files", policy->data.canary_files);
 	json_object_end(json);
 	put_section(json, "audit", policy, SCALAR_AUDIT_FILES, SCALAR_AUDIT_NETWORK);
 	put_section(json, "stage", policy, SCALAR_STAGE_AUTO, SCALAR_STAGE_BACKEND);
@@ -358,7 +358,7 @@ void print_policy_json(const struct policy *policy, struct json *json)
 	json_bytes(json, "project", policy->project, strlen(policy->project));
 	json_bytes(json, "home", policy->home, strlen(policy->home));
 	put_files(json, policy);
-	put_paths(json, "ask", policy->file_asks, policy->file_ask_count);
+	put_paths(json, "ask", policy->files.asks, policy->files.ask_count);
 	put_paths(json, "protect", protects, count);
 	put_network(json, policy);
 	put_exec(json, policy);

@@ -67,7 +67,7 @@ static void put_strings(struct buf *out, const char *key, const char *const *str
 /* Names of secrets, and paths of files that are planted: what has a slash. */
 static void put_canaries(struct buf *out, const struct policy *policy)
 {
-	const char *const *lists[] = { policy->canaries, policy->canary_files };
+	const char *const *lists[] = { policy->data.canaries, policy->data.canary_files };
 	size_t shown = 0;
 
 	for (size_t list = 0; list < ARRAY_SIZE(lists); list++)
@@ -145,8 +145,8 @@ static void put_files(struct buf *out, const struct policy *policy)
 	const struct path_rule *protects = policy_protects(policy, &count);
 
 	for (size_t c = 0; c < ARRAY_SIZE(order); c++)
-		for (size_t i = 0; i < policy->file_count; i++) {
-			const struct file_rule *rule = &policy->files[i];
+		for (size_t i = 0; i < policy->files.count; i++) {
+			const struct file_rule *rule = &policy->files.rules[i];
 
 			/* Built-in rules come with every policy, and are no one's to write. */
 			if (rule->class != order[c] || (!rule->origin.line && !rule->origin.file[0]))
@@ -154,7 +154,7 @@ static void put_files(struct buf *out, const struct policy *policy)
 			head(&heading, file_class_names[order[c]], out);
 			print_file_rule(out, rule);
 		}
-	put_paths(out, &heading, "ask", policy->file_asks, policy->file_ask_count);
+	put_paths(out, &heading, "ask", policy->files.asks, policy->files.ask_count);
 	put_paths(out, &heading, "protect", protects, count);
 }
 
@@ -281,27 +281,28 @@ void print_network_limits(struct buf *out, const struct policy *policy)
 	char text[NET_LIMIT_TEXT_SIZE];
 
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
-		if (!policy->network_limits.of[i].amount)
+		if (!policy->network.limits.of[i].amount)
 			continue;
 		head(&heading, "limits", out);
-		net_limit_to_text((enum net_limit)i, &policy->network_limits.of[i], text);
+		net_limit_to_text((enum net_limit)i, &policy->network.limits.of[i], text);
 		buf_printf(out, "    %s: %s\n", net_limit_names[i], text);
 	}
-	if (!policy->network_cooldown.denials)
+	if (!policy->network.cooldown.denials)
 		return;
 	head(&heading, "limits", out);
-	put_cooldown(out, "    ", &policy->network_cooldown);
+	put_cooldown(out, "    ", &policy->network.cooldown);
 }
 
 static void put_publish(struct buf *out, const struct policy *policy)
 {
 	char host[PUBLISH_TEXT_SIZE];
 
-	for (size_t i = 0; i < policy->publish_count; i++) {
-		publish_host_format(&policy->publish[i], host);
-		buf_printf(out, "%s    - {port: %u, host: \"%s\"}", i ? "" : "  publish:\n", policy->publish[i].port,
+	for (size_t i = 0; i < policy->network.publish_count; i++) {
+		publish_host_format(&policy->network.publish[i], host);
+		buf_printf(out, "%s    - {port: %u, host: \"%s\"}", i ? "" : "  publish:\n",
+			   policy->network.publish[i].port,
 			   host);
-		put_origin(out, &policy->publish[i].origin);
+		put_origin(out, &policy->network.publish[i].origin);
 	}
 }
 
@@ -309,16 +310,16 @@ static void put_network(struct buf *out, const struct policy *policy)
 {
 	struct heading heading = { .section = "network", .has_section = true };
 
-	buf_printf(out, "network:\n  default: %s", verdict_names[policy->network_default]);
-	put_origin(out, &policy->network_default_origin);
-	if (policy->network_mode == NETWORK_HOST)
+	buf_printf(out, "network:\n  default: %s", verdict_names[policy->network.default_verdict]);
+	put_origin(out, &policy->network.default_origin);
+	if (policy->network.mode == NETWORK_HOST)
 		buf_put_text(out, "  host: true\n");
 	for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
-		for (size_t i = 0; i < policy->network_count; i++) {
-			if ((int)policy->network[i].verdict != verdict)
+		for (size_t i = 0; i < policy->network.count; i++) {
+			if ((int)policy->network.rules[i].verdict != verdict)
 				continue;
 			head(&heading, verdict_names[verdict], out);
-			print_net_rule(out, &policy->network[i]);
+			print_net_rule(out, &policy->network.rules[i]);
 		}
 	print_network_limits(out, policy);
 	put_publish(out, policy);
@@ -355,8 +356,8 @@ static void put_exec(struct buf *out, const struct policy *policy)
 	for (enum scalar_id id = SCALAR_EXEC_DEFAULT; id <= SCALAR_NAMESPACES; id++)
 		buf_printf(out, "  %s: %s\n", scalar_rows[id].name, scalar_to_text(id, policy, text));
 	for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
-		for (size_t i = 0; i < policy->exec_count; i++) {
-			const struct exec_rule *rule = &policy->exec[i];
+		for (size_t i = 0; i < policy->exec.count; i++) {
+			const struct exec_rule *rule = &policy->exec.rules[i];
 
 			if ((int)rule->verdict != verdict)
 				continue;
@@ -395,17 +396,17 @@ static void put_limits(struct buf *out, const struct policy *policy)
 
 static void put_env(struct buf *out, const struct policy *policy)
 {
-	if (policy->env_pass_count || policy->env_set_count)
+	if (policy->env.pass_count || policy->env.set_count)
 		buf_put_text(out, "env:\n");
-	for (size_t i = 0; i < policy->env_pass_count; i++) {
+	for (size_t i = 0; i < policy->env.pass_count; i++) {
 		buf_put_text(out, i ? "    - " : "  pass:\n    - ");
-		print_quoted(out, policy->env_pass[i].pattern);
-		put_origin(out, &policy->env_pass[i].origin);
+		print_quoted(out, policy->env.pass[i].pattern);
+		put_origin(out, &policy->env.pass[i].origin);
 	}
-	for (size_t i = 0; i < policy->env_set_count; i++) {
-		buf_printf(out, "%s%s: ", i ? "    " : "  set:\n    ", policy->env_set[i].name);
-		print_quoted(out, policy->env_set[i].value);
-		put_origin(out, &policy->env_set[i].origin);
+	for (size_t i = 0; i < policy->env.set_count; i++) {
+		buf_printf(out, "%s%s: ", i ? "    " : "  set:\n    ", policy->env.set[i].name);
+		print_quoted(out, policy->env.set[i].value);
+		put_origin(out, &policy->env.set[i].origin);
 	}
 }
 

@@ -298,13 +298,13 @@ static void finish_files(struct lang *lang, struct policy *policy)
 		return;
 	for (size_t i = 0; i < count; i++) {
 		rules[i] = files[i].rule;
-		policy->file_exact_count += !(rules[i].flags & FILE_GLOB);
+		policy->files.exact_count += !(rules[i].flags & FILE_GLOB);
 	}
-	policy->files = rules;
-	policy->file_count = count;
-	policy->file_parents = parents;
-	check_globs(lang, count - policy->file_exact_count, DRAFT_GLOBS_MAX, "files");
-	if (file_parents_fill(parents, lengths, rules, policy->file_exact_count, NULL) < 0)
+	policy->files.rules = rules;
+	policy->files.count = count;
+	policy->files.parents = parents;
+	check_globs(lang, count - policy->files.exact_count, DRAFT_GLOBS_MAX, "files");
+	if (file_parents_fill(parents, lengths, rules, policy->files.exact_count, NULL) < 0)
 		lang->arena.has_failed = true;
 }
 
@@ -398,18 +398,18 @@ static void index_limited(struct lang *lang, struct policy *policy)
 {
 	uint32_t *limited = arena_alloc(&lang->arena, NET_LIMITED_MAX * sizeof *limited);
 
-	policy->network_limited = limited;
-	for (size_t i = 0; limited && i < policy->network_count; i++) {
-		const struct rule_origin *origin = &policy->network[i].origin;
+	policy->network.limited = limited;
+	for (size_t i = 0; limited && i < policy->network.count; i++) {
+		const struct rule_origin *origin = &policy->network.rules[i].origin;
 
-		if (!policy->network[i].limits)
+		if (!policy->network.rules[i].limits)
 			continue;
-		if (policy->network_limited_count == NET_LIMITED_MAX) {
+		if (policy->network.limited_count == NET_LIMITED_MAX) {
 			diag_add(&lang->diags, (struct place){ origin->file, origin->line, 0 },
 				 "at most %d rules can have limits of their own", NET_LIMITED_MAX);
 			return;
 		}
-		limited[policy->network_limited_count++] = (uint32_t)i;
+		limited[policy->network.limited_count++] = (uint32_t)i;
 	}
 }
 
@@ -417,17 +417,17 @@ static void finish_publish(struct lang *lang, struct policy *policy)
 {
 	struct publish_rule *rules = arena_alloc(&lang->arena, NET_PUBLISH_MAX * sizeof *rules);
 
-	policy->publish = rules;
+	policy->network.publish = rules;
 	DRAFT_EACH(struct draft_publish, from, &lang->draft.publish)
 	{
 		if (!rules || !from->rule.port)
 			continue;
-		if (policy->publish_count == NET_PUBLISH_MAX) {
+		if (policy->network.publish_count == NET_PUBLISH_MAX) {
 			diag_add(&lang->diags, from->from.place, "at most %d ports can be published", NET_PUBLISH_MAX);
 			return;
 		}
-		rules[policy->publish_count] = from->rule;
-		rules[policy->publish_count++].origin = origin_of(&from->from);
+		rules[policy->network.publish_count] = from->rule;
+		rules[policy->network.publish_count++].origin = origin_of(&from->from);
 	}
 }
 
@@ -437,13 +437,13 @@ static void finish_network(struct lang *lang, struct policy *policy)
 
 	if (!rules)
 		return;
-	policy->network = rules;
+	policy->network.rules = rules;
 	DRAFT_EACH(struct draft_net, from, &lang->draft.network)
 	{
 		if (!from->host && !from->cidr)
 			continue;
-		policy->network_exact_count += from->host != NULL;
-		rules[policy->network_count++] = (struct net_rule){
+		policy->network.exact_count += from->host != NULL;
+		rules[policy->network.count++] = (struct net_rule){
 			.verdict = from->verdict,
 			.host = from->host,
 			.cidr = from->cidr,
@@ -458,10 +458,10 @@ static void finish_network(struct lang *lang, struct policy *policy)
 			.origin = origin_of(&from->from),
 		};
 	}
-	qsort(rules, policy->network_count, sizeof *rules, compare_net);
+	qsort(rules, policy->network.count, sizeof *rules, compare_net);
 	index_limited(lang, policy);
 	finish_publish(lang, policy);
-	check_globs(lang, policy->network_count - policy->network_exact_count, DRAFT_GLOBS_MAX, "network (cidr)");
+	check_globs(lang, policy->network.count - policy->network.exact_count, DRAFT_GLOBS_MAX, "network (cidr)");
 }
 
 static bool exec_is_exact(const struct exec_rule *rule)
@@ -484,10 +484,10 @@ static void finish_exec(struct lang *lang, struct policy *policy)
 
 	if (!rules)
 		return;
-	policy->exec = rules;
+	policy->exec.rules = rules;
 	DRAFT_EACH(struct draft_exec, from, &lang->draft.exec)
 	{
-		struct exec_rule *rule = &rules[policy->exec_count];
+		struct exec_rule *rule = &rules[policy->exec.count];
 
 		if (!from->program && !from->argv.count)
 			continue;
@@ -500,11 +500,11 @@ static void finish_exec(struct lang *lang, struct policy *policy)
 			.except = vec_strings(&lang->arena, &from->from.except),
 			.origin = origin_of(&from->from),
 		};
-		policy->exec_count++;
-		policy->exec_exact_count += exec_is_exact(rule);
+		policy->exec.count++;
+		policy->exec.exact_count += exec_is_exact(rule);
 	}
-	qsort(rules, policy->exec_count, sizeof *rules, compare_exec);
-	check_globs(lang, policy->exec_count - policy->exec_exact_count, DRAFT_GLOBS_MAX, "exec");
+	qsort(rules, policy->exec.count, sizeof *rules, compare_exec);
+	check_globs(lang, policy->exec.count - policy->exec.exact_count, DRAFT_GLOBS_MAX, "exec");
 }
 
 static struct rule_origin scalar_origin(const struct lang *lang, size_t kind, const char *id)
@@ -545,10 +545,10 @@ static void finish_scalars(struct lang *lang, struct policy *policy)
 		else
 			scalar_set(id, policy, given->is_set ? given->value : scalar_rows[id].unsaid);
 	}
-	policy->network_default_origin = scalar_origin(lang, SCALAR_NETWORK_DEFAULT, "network.default");
-	policy->exec_default_origin = scalar_origin(lang, SCALAR_EXEC_DEFAULT, "exec.default");
-	policy->network_limits = limits_of(&lang->draft.scalars[SCALAR_NETWORK_LIMITS]);
-	policy->network_cooldown = cooldown_of(&lang->draft.scalars[SCALAR_COOLDOWN_DENIALS]);
+	policy->network.default_origin = scalar_origin(lang, SCALAR_NETWORK_DEFAULT, "network.default");
+	policy->exec.default_origin = scalar_origin(lang, SCALAR_EXEC_DEFAULT, "exec.default");
+	policy->network.limits = limits_of(&lang->draft.scalars[SCALAR_NETWORK_LIMITS]);
+	policy->network.cooldown = cooldown_of(&lang->draft.scalars[SCALAR_COOLDOWN_DENIALS]);
 	policy->cooldown = cooldown_of(&lang->draft.scalars[SCALAR_TIME_COOLDOWN_DENIALS]);
 	for (size_t i = 0; i < RATE_KIND_COUNT; i++)
 		policy->rates[i] = amount_of(&lang->draft.scalars[SCALAR_RATES + i]);
@@ -570,21 +570,21 @@ static void finish_env(struct lang *lang, struct policy *policy)
 	if (!pass || !set || !devices)
 		return;
 	DRAFT_EACH(struct draft_named, from, &draft->env_pass)
-	pass[policy->env_pass_count++] = (struct env_pass){ from->name, origin_of(&from->from) };
+	pass[policy->env.pass_count++] = (struct env_pass){ from->name, origin_of(&from->from) };
 	DRAFT_EACH(struct draft_named, from, &draft->env_set)
 	{
 		size_t i = 0;
 
 		/* A child's value replaces its parent's. */
-		while (i < policy->env_set_count && !str_equal(set[i].name, from->name))
+		while (i < policy->env.set_count && !str_equal(set[i].name, from->name))
 			i++;
 		set[i] = (struct env_set){ from->name, from->value, origin_of(&from->from) };
-		policy->env_set_count += i == policy->env_set_count;
+		policy->env.set_count += i == policy->env.set_count;
 	}
 	DRAFT_EACH(struct draft_named, from, &draft->devices)
 	devices[policy->device_count++] = (struct device_rule){ from->name, origin_of(&from->from) };
-	policy->env_pass = pass;
-	policy->env_set = set;
+	policy->env.pass = pass;
+	policy->env.set = set;
 	policy->devices = devices;
 	DRAFT_EACH(struct draft_named, from, &draft->degrade)
 	for (unsigned wall = 0; wall < WALL_COUNT; wall++)
@@ -599,23 +599,23 @@ static void finish_env(struct lang *lang, struct policy *policy)
 static void finish_network_mode(struct lang *lang, struct policy *policy)
 {
 	const struct draft_scalar *host = &lang->draft.scalars[SCALAR_NETWORK_HOST];
-	bool wants_gate = policy->network_default != VERDICT_DENY || policy->publish_count;
+	bool wants_gate = policy->network.default_verdict != VERDICT_DENY || policy->network.publish_count;
 
 	/* Refusing more where nothing is reachable needs no gate. */
-	for (size_t i = 0; i < policy->network_count; i++)
-		wants_gate |= policy->network[i].verdict != VERDICT_DENY;
+	for (size_t i = 0; i < policy->network.count; i++)
+		wants_gate |= policy->network.rules[i].verdict != VERDICT_DENY;
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
-		wants_gate |= policy->network_limits.of[i].amount != 0;
-	policy->network_mode = wants_gate ? NETWORK_GATE : NETWORK_NONE;
+		wants_gate |= policy->network.limits.of[i].amount != 0;
+	policy->network.mode = wants_gate ? NETWORK_GATE : NETWORK_NONE;
 	if (!host->is_set || !host->value)
 		return;
-	if (policy->network_default != VERDICT_ALLOW) {
+	if (policy->network.default_verdict != VERDICT_ALLOW) {
 		diag_add(&lang->diags, host->place,
 			 "\"host: true\" shares the host's network; it also needs \"default: allow\" in "
 			 "words");
 		return;
 	}
-	policy->network_mode = NETWORK_HOST;
+	policy->network.mode = NETWORK_HOST;
 }
 
 void finish_contradictions(struct lang *lang)
@@ -641,8 +641,9 @@ struct policy *finish_policy(struct lang *lang)
 	policy->home = lang->request.home;
 	finish_scalars(lang, policy);
 	finish_files(lang, policy);
-	policy->file_asks = finish_paths(lang, &lang->draft.asks, DRAFT_GLOBS_MAX, &policy->file_ask_count);
-	policy->protects = finish_paths(lang, &lang->draft.protects, DRAFT_PROTECTS_MAX, &policy->protect_count);
+	policy->files.asks = finish_paths(lang, &lang->draft.asks, DRAFT_GLOBS_MAX, &policy->files.ask_count);
+	policy->files.protects = finish_paths(lang, &lang->draft.protects, DRAFT_PROTECTS_MAX,
+					      &policy->files.protect_count);
 	lang->warnings.count = 0;
 	finish_network(lang, policy);
 	warn_of_open_hosts(lang, policy);

@@ -45,15 +45,15 @@ static bool contents_of(const struct file_rule *rule, char out[PATH_MAX], bool *
 
 static void gather_paths(struct lang *lang, const struct policy *policy, struct vec *paths)
 {
-	for (size_t i = 0; i < policy->file_count; i++) {
+	for (size_t i = 0; i < policy->files.count; i++) {
 		char directory[PATH_MAX];
 		bool is_deep;
 
-		if (!(policy->files[i].flags & FILE_GLOB))
-			vec_add_text(&lang->arena, paths, policy->files[i].pattern);
-		else if (contents_of(&policy->files[i], directory, &is_deep))
+		if (!(policy->files.rules[i].flags & FILE_GLOB))
+			vec_add_text(&lang->arena, paths, policy->files.rules[i].pattern);
+		else if (contents_of(&policy->files.rules[i], directory, &is_deep))
 			vec_add_text(&lang->arena, paths, arena_text(&lang->arena, directory));
-		add_excepts(lang, paths, policy->files[i].except);
+		add_excepts(lang, paths, policy->files.rules[i].except);
 	}
 	if (paths->count)
 		qsort(paths->items, paths->count, sizeof(char *), compare_text);
@@ -67,12 +67,12 @@ static struct file_plan_entry entry_of(const struct policy *policy, const char *
 
 	if (rule != SIZE_MAX) {
 		entry.rule = (uint32_t)rule;
-		entry.flags = policy->files[rule].flags & (FILE_OPTIONAL | FILE_NOEXEC);
+		entry.flags = policy->files.rules[rule].flags & (FILE_OPTIONAL | FILE_NOEXEC);
 		/* Only the path that the rule names has to exist. */
-		if (!str_equal(policy->files[rule].pattern, path))
+		if (!str_equal(policy->files.rules[rule].pattern, path))
 			entry.flags |= FILE_OPTIONAL;
 	}
-	if (!policy->exec_new_binaries && class >= FILE_SCRATCH)
+	if (!policy->exec.new_binaries && class >= FILE_SCRATCH)
 		entry.flags |= FILE_NOEXEC;
 	return entry;
 }
@@ -83,8 +83,8 @@ static size_t contents_rule(const struct policy *policy, const char *path)
 	char directory[PATH_MAX];
 	bool is_deep;
 
-	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
-		if (contents_of(&policy->files[i], directory, &is_deep) && str_equal(directory, path))
+	for (size_t i = policy->files.exact_count; i < policy->files.count; i++)
+		if (contents_of(&policy->files.rules[i], directory, &is_deep) && str_equal(directory, path))
 			return i;
 	return SIZE_MAX;
 }
@@ -152,8 +152,8 @@ void plan_files(struct lang *lang, struct policy *policy)
 		above[count] = top;
 		top = count++;
 	}
-	policy->file_plan = plan;
-	policy->file_plan_count = count;
+	policy->files.plan = plan;
+	policy->files.plan_count = count;
 }
 
 static void add(struct lang *lang, struct vec *vec, const char *what, const struct rule_origin *origin)
@@ -170,13 +170,13 @@ static bool is_planned(const struct policy *policy, size_t rule)
 	char directory[PATH_MAX];
 	bool is_deep;
 
-	if (!contents_of(&policy->files[rule], directory, &is_deep))
+	if (!contents_of(&policy->files.rules[rule], directory, &is_deep))
 		return false;
 	/* Two stars match the directory itself, so that it is masked like any exact name. */
 	if (is_deep)
 		return true;
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (policy->file_plan[i].flags & FILE_CONTENTS && policy->file_plan[i].rule == rule)
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (policy->files.plan[i].flags & FILE_CONTENTS && policy->files.plan[i].rule == rule)
 			return true;
 	return false;
 }
@@ -184,21 +184,21 @@ static bool is_planned(const struct policy *policy, size_t rule)
 /* Masks by glob that no mount can express are for the file gate. */
 static void mark_gated(struct lang *lang, struct policy *policy)
 {
-	struct file_rule *rules = arena_alloc(&lang->arena, policy->file_count * sizeof *rules);
+	struct file_rule *rules = arena_alloc(&lang->arena, policy->files.count * sizeof *rules);
 
-	if (!rules || !policy->file_count)
+	if (!rules || !policy->files.count)
 		return;
-	memcpy(rules, policy->files, policy->file_count * sizeof *rules);
-	for (size_t i = policy->file_exact_count; i < policy->file_count; i++)
+	memcpy(rules, policy->files.rules, policy->files.count * sizeof *rules);
+	for (size_t i = policy->files.exact_count; i < policy->files.count; i++)
 		if (rules[i].class == FILE_MASK && rules[i].flags & FILE_GLOB && !is_planned(policy, i))
 			rules[i].flags |= FILE_GATED;
-	policy->files = rules;
+	policy->files.rules = rules;
 }
 
 static void add_files(struct lang *lang, const struct policy *policy, struct vec *vec)
 {
-	for (size_t i = 0; i < policy->file_count; i++) {
-		const struct file_rule *rule = &policy->files[i];
+	for (size_t i = 0; i < policy->files.count; i++) {
+		const struct file_rule *rule = &policy->files.rules[i];
 		const char *what = NULL;
 
 		if (rule->flags & FILE_GATED)
@@ -223,7 +223,7 @@ static void add_limit(struct lang *lang, const struct policy *policy, const stru
 
 	if (kind == NET_LIMIT_COUNT)
 		return;
-	if (policy->network_mode == NETWORK_HOST)
+	if (policy->network.mode == NETWORK_HOST)
 		add(lang, vec, "network.limits with host: true", &origin);
 	else if (kind == NET_LIMIT_REQUESTS && !policy_intercepts_any(policy))
 		add(lang, vec, "network.limits requests where no rule has http or inject", &origin);
@@ -231,28 +231,28 @@ static void add_limit(struct lang *lang, const struct policy *policy, const stru
 
 static void add_network(struct lang *lang, const struct policy *policy, struct vec *vec)
 {
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 
-		if (rule->http_count && policy->network_mode == NETWORK_HOST)
+		if (rule->http_count && policy->network.mode == NETWORK_HOST)
 			add(lang, vec, arena_format(&lang->arena, "network.%s http with host: true",
 						    verdict_names[rule->verdict]), &rule->origin);
-		else if (rule->inject.kind != INJECT_NONE && policy->network_mode == NETWORK_HOST)
+		else if (rule->inject.kind != INJECT_NONE && policy->network.mode == NETWORK_HOST)
 			add(lang, vec, "network.allow inject with host: true", &rule->origin);
 		else if (!rule->http_count && rule->limits && rule->limits->of[NET_LIMIT_REQUESTS].amount)
 			add(lang, vec, "network.allow limits requests without http or inject", &rule->origin);
 		else if (rule->limits && rule->limits->of[NET_LIMIT_LABELS].amount &&
 			 (!rule->host || rule->host[0] != '*'))
 			add(lang, vec, "network.allow limits labels without a wildcard", &rule->origin);
-		else if (policy->network_mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)
+		else if (policy->network.mode == NETWORK_HOST && rule->verdict != VERDICT_ALLOW)
 			add(lang, vec, arena_format(&lang->arena, "network.%s with host: true",
 						    verdict_names[rule->verdict]), &rule->origin);
 	}
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
 		add_limit(lang, policy, &lang->draft.scalars[SCALAR_NETWORK_LIMITS + i],
-			  policy->network_limits.of[i].amount ? (enum net_limit)i : NET_LIMIT_COUNT, vec);
-	if (policy->network_mode == NETWORK_HOST && policy->publish_count)
-		add(lang, vec, "network.publish with host: true", &policy->publish[0].origin);
+			  policy->network.limits.of[i].amount ? (enum net_limit)i : NET_LIMIT_COUNT, vec);
+	if (policy->network.mode == NETWORK_HOST && policy->network.publish_count)
+		add(lang, vec, "network.publish with host: true", &policy->network.publish[0].origin);
 }
 
 void plan_unenforced(struct lang *lang, struct policy *policy)

@@ -146,7 +146,7 @@ static void finish_canary_files(struct lang *lang, struct policy *policy)
 		else
 			vec_add_text(&lang->arena, &paths, canary->pattern);
 	}
-	policy->canary_files = vec_strings(&lang->arena, &paths);
+	policy->data.canary_files = vec_strings(&lang->arena, &paths);
 }
 
 void secrets_contradictions(struct lang *lang)
@@ -165,12 +165,12 @@ void secrets_finish(struct lang *lang, struct policy *policy)
 
 	DRAFT_EACH(struct draft_named, canary, &lang->draft.canaries)
 	vec_add_text(&lang->arena, &canaries, canary->name);
-	policy->canaries = vec_strings(&lang->arena, &canaries);
+	policy->data.canaries = vec_strings(&lang->arena, &canaries);
 	check_pairs(lang);
 	check_count(lang, policy);
 	/* Who has secrets wants them kept. */
 	finish_canary_files(lang, policy);
-	policy->data_outgoing = policy_secrets(policy, names) || policy->canary_files ? DATA_DENY : DATA_OFF;
+	policy->data.outgoing = policy_secrets(policy, names) || policy->data.canary_files ? DATA_DENY : DATA_OFF;
 	if (outgoing->is_set)
-		policy->data_outgoing = (enum data_action)outgoing->value;
+		policy->data.outgoing = (enum data_action)outgoing->value;
 }

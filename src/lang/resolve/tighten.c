@@ -90,11 +90,11 @@ static void check_files(struct lang *lang, const struct policy *base)
  */
 static bool cidr_is_within(const struct policy *base, const struct draft_net *net)
 {
-	for (size_t i = 0; i < base->network_count; i++)
-		if (base->network[i].verdict == VERDICT_ALLOW && !base->network[i].port_count &&
-		    !base->network[i].http_count && str_equal(base->network[i].cidr, net->cidr))
+	for (size_t i = 0; i < base->network.count; i++)
+		if (base->network.rules[i].verdict == VERDICT_ALLOW && !base->network.rules[i].port_count &&
+		    !base->network.rules[i].http_count && str_equal(base->network.rules[i].cidr, net->cidr))
 			return true;
-	return base->network_mode == NETWORK_HOST;
+	return base->network.mode == NETWORK_HOST;
 }
 
 /*
@@ -106,8 +106,9 @@ static bool allows_all_requests(const struct policy *base, const char *host, uin
 	struct action any = { .kind = ACTION_HTTP_REQUEST, .subject = host, .port = port, .method = "", .path = "/",
 			      .path_kind = REQUEST_PATH_BEGINS };
 
-	for (size_t i = 0; i < base->network_count; i++)
-		if (base->network[i].verdict == VERDICT_ALLOW && policy_rule_covers(&base->network[i], &any))
+	for (size_t i = 0; i < base->network.count; i++)
+		if (base->network.rules[i].verdict == VERDICT_ALLOW &&
+		    policy_rule_covers(&base->network.rules[i], &any))
 			return true;
 	return policy_decide(base, &any).verdict == VERDICT_ALLOW;
 }
@@ -119,13 +120,13 @@ static bool net_is_within(const struct policy *base, const struct draft_net *net
 
 	if (net->cidr)
 		return cidr_is_within(base, net);
-	for (size_t i = 0; i < base->network_count; i++)
-		if (base->network[i].host && net->host && str_equal(base->network[i].host, net->host) &&
-		    !net->ports.count && !base->network[i].port_count && !base->network[i].http_count &&
-		    base->network[i].verdict == VERDICT_ALLOW)
+	for (size_t i = 0; i < base->network.count; i++)
+		if (base->network.rules[i].host && net->host && str_equal(base->network.rules[i].host, net->host) &&
+		    !net->ports.count && !base->network.rules[i].port_count && !base->network.rules[i].http_count &&
+		    base->network.rules[i].verdict == VERDICT_ALLOW)
 			return true;
 	if (!net->host || net->host[0] == '*' || !net->ports.count)
-		return base->network_default == VERDICT_ALLOW && !base->network_count;
+		return base->network.default_verdict == VERDICT_ALLOW && !base->network.count;
 	for (size_t i = 0; i < net->ports.count; i++) {
 		struct action action = { .kind = ACTION_NET_CONNECT, .subject = net->host, .port = ports[i] };
 
@@ -155,7 +156,7 @@ static void check_network(struct lang *lang, const struct policy *base)
 	}
 	DRAFT_EACH(struct draft_publish, publish, &lang->project.publish)
 	refuse(lang, publish->from.place, publish->from.id, publish->from.text, "a port would be open to the host");
-	if (host->is_set && host->value && base->network_mode != NETWORK_HOST)
+	if (host->is_set && host->value && base->network.mode != NETWORK_HOST)
 		refuse(lang, host->place, host->id, host->text, "the host's network is not shared");
 }
 
@@ -197,14 +198,14 @@ static void check_cooldown(struct lang *lang, unsigned first, const struct coold
 static void check_net_limits(struct lang *lang, const struct policy *base)
 {
 	for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
-		const struct net_amount *amount = &base->network_limits.of[i];
+		const struct net_amount *amount = &base->network.limits.of[i];
 
 		if (net_limit_has_period[i])
 			check_rate(lang, SCALAR_NETWORK_LIMITS + i, amount->amount, amount->period_ms);
 		else
 			check_limit(lang, SCALAR_NETWORK_LIMITS + i, amount->amount);
 	}
-	check_cooldown(lang, SCALAR_COOLDOWN_DENIALS, &base->network_cooldown);
+	check_cooldown(lang, SCALAR_COOLDOWN_DENIALS, &base->network.cooldown);
 }
 
 /* What rows say of themselves; who is asked, and that he is, is among it: to be asked less refuses more. */
@@ -289,8 +290,8 @@ static void check_exec(struct lang *lang, const struct policy *base)
 
 static bool env_is_passed(const struct policy *base, const char *name)
 {
-	for (size_t i = 0; i < base->env_pass_count; i++)
-		if (str_equal(base->env_pass[i].pattern, name))
+	for (size_t i = 0; i < base->env.pass_count; i++)
+		if (str_equal(base->env.pass[i].pattern, name))
 			return true;
 	if (strchr(name, '*'))
 		return false;
@@ -404,9 +405,9 @@ static void replace_same_path(struct lang *lang, const char *pattern)
 /* A place where no program may be executed stays one, however little else may be done there. */
 static uint32_t noexec_of(const struct policy *base, size_t rule)
 {
-	const struct file_rule *above = rule == SIZE_MAX ? NULL : &base->files[rule];
+	const struct file_rule *above = rule == SIZE_MAX ? NULL : &base->files.rules[rule];
 	bool is_barred = above && (above->flags & FILE_NOEXEC ||
-				   (!base->exec_new_binaries && above->class >= FILE_SCRATCH));
+				   (!base->exec.new_binaries && above->class >= FILE_SCRATCH));
 
 	return is_barred ? FILE_NOEXEC : 0;
 }

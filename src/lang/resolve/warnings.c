@@ -34,8 +34,8 @@ static const struct net_rule *find_open_rule(const struct policy *policy, const 
 {
 	const uint16_t *ports = from->ports.items;
 
-	for (size_t i = 0; i < policy->network_exact_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.exact_count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 		struct action action = { .kind = ACTION_NET_CONNECT, .subject = host };
 
 		if (rule->verdict != VERDICT_ALLOW || rule->http_count)

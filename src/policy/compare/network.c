@@ -75,25 +75,26 @@ static void add_rule(struct place *place, const struct policy *policy, const str
 	for (size_t i = 0; i < count; i++)
 		place->ports[ports[i] / 64] |= UINT64_C(1) << ports[i] % 64;
 	/* What lists requests closes the ports that were open by default. */
-	for (size_t i = 0; policy->network_default == VERDICT_ALLOW && rule->http_count && i < ARRAY_SIZE(usual); i++)
+	for (size_t i = 0;
+	     policy->network.default_verdict == VERDICT_ALLOW && rule->http_count && i < ARRAY_SIZE(usual); i++)
 		place->ports[usual[i] / 64] |= UINT64_C(1) << usual[i] % 64;
 }
 
 /* Adds the rules from *at on that name the place; they stand together. */
 static void add_group(struct place *place, const struct policy *policy, size_t *at)
 {
-	for (; *at < policy->network_exact_count; ++*at) {
-		if (!str_equal(policy->network[*at].host, place->name))
+	for (; *at < policy->network.exact_count; ++*at) {
+		if (!str_equal(policy->network.rules[*at].host, place->name))
 			return;
-		add_rule(place, policy, &policy->network[*at]);
+		add_rule(place, policy, &policy->network.rules[*at]);
 	}
 }
 
 /* Which of two rules comes next; both lists are sorted, and either may be at its end. */
 static const char *next_host(const struct policy *a, size_t i, const struct policy *b, size_t j)
 {
-	const char *x = i < a->network_exact_count ? a->network[i].host : NULL,
-		   *y = j < b->network_exact_count ? b->network[j].host : NULL;
+	const char *x = i < a->network.exact_count ? a->network.rules[i].host : NULL,
+		   *y = j < b->network.exact_count ? b->network.rules[j].host : NULL;
 
 	if (!x || !y)
 		return x ? x : y;
@@ -116,17 +117,17 @@ static void compare_hosts(const struct comparison *comparison)
 
 static bool has_block(const struct policy *policy, size_t end, const char *cidr)
 {
-	for (size_t i = policy->network_exact_count; i < end; i++)
-		if (str_equal(policy->network[i].cidr, cidr))
+	for (size_t i = policy->network.exact_count; i < end; i++)
+		if (str_equal(policy->network.rules[i].cidr, cidr))
 			return true;
 	return false;
 }
 
 static void add_blocks(struct place *place, const struct policy *policy)
 {
-	for (size_t i = policy->network_exact_count; i < policy->network_count; i++)
-		if (str_equal(policy->network[i].cidr, place->name))
-			add_rule(place, policy, &policy->network[i]);
+	for (size_t i = policy->network.exact_count; i < policy->network.count; i++)
+		if (str_equal(policy->network.rules[i].cidr, place->name))
+			add_rule(place, policy, &policy->network.rules[i]);
 }
 
 /* Blocks of addresses are few (DRAFT_GLOBS_MAX), and in no order. */
@@ -135,11 +136,11 @@ static void compare_blocks(const struct comparison *comparison)
 	const struct policy *both[] = { comparison->a, comparison->b };
 
 	for (size_t p = 0; p < ARRAY_SIZE(both); p++)
-		for (size_t i = both[p]->network_exact_count; i < both[p]->network_count; i++) {
-			struct place place = { .name = both[p]->network[i].cidr };
+		for (size_t i = both[p]->network.exact_count; i < both[p]->network.count; i++) {
+			struct place place = { .name = both[p]->network.rules[i].cidr };
 
 			if (has_block(both[p], i, place.name) ||
-			    (p && has_block(both[0], both[0]->network_count, place.name)))
+			    (p && has_block(both[0], both[0]->network.count, place.name)))
 				continue;
 			add_blocks(&place, comparison->a);
 			add_blocks(&place, comparison->b);
@@ -201,8 +202,8 @@ static const char *name_of(const struct net_rule *rule)
 /* The limits of the rule that says the same of the same host and ports. */
 static const struct net_limits *find_limits(const struct policy *policy, const struct net_rule *like)
 {
-	for (size_t i = 0; i < policy->network_limited_count; i++) {
-		const struct net_rule *rule = &policy->network[policy->network_limited[i]];
+	for (size_t i = 0; i < policy->network.limited_count; i++) {
+		const struct net_rule *rule = &policy->network.rules[policy->network.limited[i]];
 
 		if (str_equal(name_of(rule), name_of(like)) && rule->port_count == like->port_count &&
 		    (!rule->port_count ||
@@ -216,13 +217,13 @@ static void compare_rule_limits(const struct comparison *comparison)
 {
 	const struct policy *a = comparison->a, *b = comparison->b;
 
-	for (size_t i = 0; i < a->network_limited_count; i++) {
-		const struct net_rule *rule = &a->network[a->network_limited[i]];
+	for (size_t i = 0; i < a->network.limited_count; i++) {
+		const struct net_rule *rule = &a->network.rules[a->network.limited[i]];
 
 		compare_limits(comparison, name_of(rule), rule->limits, find_limits(b, rule));
 	}
-	for (size_t i = 0; i < b->network_limited_count; i++) {
-		const struct net_rule *rule = &b->network[b->network_limited[i]];
+	for (size_t i = 0; i < b->network.limited_count; i++) {
+		const struct net_rule *rule = &b->network.rules[b->network.limited[i]];
 
 		if (!find_limits(a, rule))
 			compare_limits(comparison, name_of(rule), NULL, rule->limits);
@@ -231,7 +232,7 @@ static void compare_rule_limits(const struct comparison *comparison)
 
 static void compare_cooldown(const struct comparison *comparison)
 {
-	const struct cooldown_rule *a = &comparison->a->network_cooldown, *b = &comparison->b->network_cooldown;
+	const struct cooldown_rule *a = &comparison->a->network.cooldown, *b = &comparison->b->network.cooldown;
 	char from[COOLDOWN_TEXT_SIZE], to[COOLDOWN_TEXT_SIZE];
 
 	if (cooldown_rules_equal(a, b))
@@ -244,9 +245,10 @@ static void compare_cooldown(const struct comparison *comparison)
 
 static bool publishes(const struct policy *policy, const struct publish_rule *like)
 {
-	for (size_t i = 0; i < policy->publish_count; i++)
-		if (policy->publish[i].port == like->port && policy->publish[i].host_port == like->host_port &&
-		    policy->publish[i].is_inet6 == like->is_inet6)
+	for (size_t i = 0; i < policy->network.publish_count; i++)
+		if (policy->network.publish[i].port == like->port &&
+		    policy->network.publish[i].host_port == like->host_port &&
+		    policy->network.publish[i].is_inet6 == like->is_inet6)
 			return true;
 	return false;
 }
@@ -256,11 +258,11 @@ static void compare_publish(const struct comparison *comparison, const struct po
 	char host[PUBLISH_TEXT_SIZE], subject[SUBJECT_SIZE];
 	bool allows = has == comparison->b;
 
-	for (size_t i = 0; i < has->publish_count; i++) {
-		if (publishes(other, &has->publish[i]))
+	for (size_t i = 0; i < has->network.publish_count; i++) {
+		if (publishes(other, &has->network.publish[i]))
 			continue;
-		publish_host_format(&has->publish[i], host);
-		if (str_format(subject, sizeof subject, "%s to port %u", host, has->publish[i].port) == 0)
+		publish_host_format(&has->network.publish[i], host);
+		if (str_format(subject, sizeof subject, "%s to port %u", host, has->network.publish[i].port) == 0)
 			comparison->tell(comparison->context,
 					 &(struct net_difference){ "network.publish", subject,
 								   allows ? "closed" : "open",
@@ -275,14 +277,14 @@ void policy_compare_network(const struct policy *a, const struct policy *b,
 	struct action unlisted = { .kind = ACTION_NET_CONNECT, .subject = "host.invalid", .port = 443 };
 
 	compare_action(&comparison, &unlisted, "hosts that no rule lists");
-	if ((a->network_mode == NETWORK_HOST) != (b->network_mode == NETWORK_HOST))
+	if ((a->network.mode == NETWORK_HOST) != (b->network.mode == NETWORK_HOST))
 		tell(context, &(struct net_difference){ "network.host", "the host's own network, its loopback included",
-							a->network_mode == NETWORK_HOST ? "shared" : "separate",
-							b->network_mode == NETWORK_HOST ? "shared" : "separate",
-							b->network_mode == NETWORK_HOST });
+							a->network.mode == NETWORK_HOST ? "shared" : "separate",
+							b->network.mode == NETWORK_HOST ? "shared" : "separate",
+							b->network.mode == NETWORK_HOST });
 	compare_hosts(&comparison);
 	compare_blocks(&comparison);
-	compare_limits(&comparison, NULL, &a->network_limits, &b->network_limits);
+	compare_limits(&comparison, NULL, &a->network.limits, &b->network.limits);
 	compare_rule_limits(&comparison);
 	compare_cooldown(&comparison);
 	compare_publish(&comparison, a, b);

@@ -52,25 +52,31 @@ static bool same_files(const struct policy *a, const struct policy *b)
 	size_t count, b_count;
 	const struct path_rule *protects = policy_protects(a, &count), *b_protects = policy_protects(b, &b_count);
 
-	if (a->file_count != b->file_count || !str_equal(a->project, b->project) || !str_equal(a->home, b->home))
+	if (a->files.count != b->files.count || !str_equal(a->project, b->project) || !str_equal(a->home, b->home))
 		return false;
-	for (size_t i = 0; i < a->file_count; i++)
-		if (!str_equal(a->files[i].pattern, b->files[i].pattern) || a->files[i].class != b->files[i].class ||
-		    a->files[i].flags != b->files[i].flags || !same_texts(a->files[i].except, b->files[i].except))
+	for (size_t i = 0; i < a->files.count; i++) {
+		const struct file_rule *one = &a->files.rules[i], *other = &b->files.rules[i];
+
+		if (!str_equal(one->pattern, other->pattern) || one->class != other->class ||
+		    one->flags != other->flags || !same_texts(one->except, other->except))
 			return false;
-	return same_paths(a->file_asks, a->file_ask_count, b->file_asks, b->file_ask_count) &&
+	}
+	return same_paths(a->files.asks, a->files.ask_count, b->files.asks, b->files.ask_count) &&
 	       same_paths(protects, count, b_protects, b_count);
 }
 
 static bool same_exec(const struct policy *a, const struct policy *b)
 {
-	if (a->exec_count != b->exec_count)
+	if (a->exec.count != b->exec.count)
 		return false;
-	for (size_t i = 0; i < a->exec_count; i++)
-		if (a->exec[i].verdict != b->exec[i].verdict || !str_equal(a->exec[i].program, b->exec[i].program) ||
-		    a->exec[i].program_flags != b->exec[i].program_flags ||
-		    !same_texts(a->exec[i].argv, b->exec[i].argv) || !same_texts(a->exec[i].except, b->exec[i].except))
+	for (size_t i = 0; i < a->exec.count; i++) {
+		const struct exec_rule *one = &a->exec.rules[i], *other = &b->exec.rules[i];
+
+		if (one->verdict != other->verdict || !str_equal(one->program, other->program) ||
+		    one->program_flags != other->program_flags || !same_texts(one->argv, other->argv) ||
+		    !same_texts(one->except, other->except))
 			return false;
+	}
 	return true;
 }
 
@@ -95,14 +101,14 @@ static bool same_limits(const struct policy *a, const struct policy *b)
 
 static bool same_env(const struct policy *a, const struct policy *b)
 {
-	if (a->env_pass_count != b->env_pass_count || a->env_set_count != b->env_set_count)
+	if (a->env.pass_count != b->env.pass_count || a->env.set_count != b->env.set_count)
 		return false;
-	for (size_t i = 0; i < a->env_pass_count; i++)
-		if (!str_equal(a->env_pass[i].pattern, b->env_pass[i].pattern))
+	for (size_t i = 0; i < a->env.pass_count; i++)
+		if (!str_equal(a->env.pass[i].pattern, b->env.pass[i].pattern))
 			return false;
-	for (size_t i = 0; i < a->env_set_count; i++)
-		if (!str_equal(a->env_set[i].name, b->env_set[i].name) ||
-		    !str_equal(a->env_set[i].value, b->env_set[i].value))
+	for (size_t i = 0; i < a->env.set_count; i++)
+		if (!str_equal(a->env.set[i].name, b->env.set[i].name) ||
+		    !str_equal(a->env.set[i].value, b->env.set[i].value))
 			return false;
 	return true;
 }
@@ -119,7 +125,7 @@ static bool same_devices(const struct policy *a, const struct policy *b)
 
 static bool same_data(const struct policy *a, const struct policy *b)
 {
-	return same_texts(a->canaries, b->canaries) && same_texts(a->canary_files, b->canary_files);
+	return same_texts(a->data.canaries, b->data.canaries) && same_texts(a->data.canary_files, b->data.canary_files);
 }
 
 static bool same_verify(const struct policy *a, const struct policy *b)
@@ -144,19 +150,21 @@ static bool same_external(const struct policy *left, const struct policy *right)
 
 static bool same_publish(const struct policy *a, const struct policy *b)
 {
-	if (a->publish_count != b->publish_count)
+	if (a->network.publish_count != b->network.publish_count)
 		return false;
-	for (size_t i = 0; i < a->publish_count; i++)
-		if (a->publish[i].port != b->publish[i].port || a->publish[i].host_port != b->publish[i].host_port ||
-		    a->publish[i].is_inet6 != b->publish[i].is_inet6)
+	for (size_t i = 0; i < a->network.publish_count; i++) {
+		const struct publish_rule *one = &a->network.publish[i], *other = &b->network.publish[i];
+
+		if (one->port != other->port || one->host_port != other->host_port || one->is_inet6 != other->is_inet6)
 			return false;
+	}
 	return true;
 }
 
 static const struct net_rule *next_injecting(const struct policy *policy, size_t *at)
 {
-	while (*at < policy->network_count) {
-		const struct net_rule *rule = &policy->network[(*at)++];
+	while (*at < policy->network.count) {
+		const struct net_rule *rule = &policy->network.rules[(*at)++];
 
 		if (rule->inject.kind != INJECT_NONE)
 			return rule;

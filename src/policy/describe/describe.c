@@ -27,11 +27,11 @@ static void put_class(const struct policy *policy, enum file_class class, const 
 	size_t count = 0;
 
 	buf_printf(out, "\n%s\n\n", title);
-	for (size_t i = 0; i < policy->file_plan_count; i++) {
-		if (policy->file_plan[i].class != class)
+	for (size_t i = 0; i < policy->files.plan_count; i++) {
+		if (policy->files.plan[i].class != class)
 			continue;
 		if (count++ < LISTED_MAX)
-			put_path(out, policy->file_plan[i].path);
+			put_path(out, policy->files.plan[i].path);
 	}
 	if (count > LISTED_MAX)
 		buf_printf(out, "- and %zu more\n", count - LISTED_MAX);
@@ -58,16 +58,16 @@ static void put_files(const struct policy *policy, struct buf *out)
 		buf_put_text(out, "\nWhere you are uid 0 you are it in name only: packages install whose files\n"
 				  "belong to root; `apt-get` needs `-o APT::Sandbox::User=root`; other owners and\n"
 				  "set-user-ID files cannot be made, and no service can be started.\n");
-	if (!policy->exec_new_binaries)
+	if (!policy->exec.new_binaries)
 		buf_put_text(out, "\nWhat you write cannot be executed. Run scripts by their interpreter "
 				  "(`sh file`, `python3 file`).\n");
 }
 
 static void put_publish(const struct policy *policy, struct buf *out)
 {
-	for (size_t i = 0; i < policy->publish_count; i++)
+	for (size_t i = 0; i < policy->network.publish_count; i++)
 		buf_printf(out, "\nWhat listens on port %u here can be reached from the machine outside.\n",
-			   policy->publish[i].port);
+			   policy->network.publish[i].port);
 }
 
 static void put_words(const char *const *words, const char *any, struct buf *out)
@@ -103,8 +103,8 @@ static void put_requests(const struct net_rule *rule, struct buf *out)
 /* Whether a rule that says nothing of it lets only so many names out. */
 static bool bounds_labels(const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 
 		if (rule->verdict == VERDICT_ALLOW && rule->host && rule->host[0] == '*' &&
 		    policy_label_limit(policy, rule) == NET_LABELS_DEFAULT)
@@ -116,26 +116,26 @@ static bool bounds_labels(const struct policy *policy)
 static void put_network(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "\n## Network\n\n");
-	if (policy->network_mode == NETWORK_HOST) {
+	if (policy->network.mode == NETWORK_HOST) {
 		buf_put_text(out, "The machine's network is shared with you.\n");
 		return;
 	}
 	buf_put_text(out, "You have a loopback interface of your own: servers and clients inside this "
 			  "sandbox reach each other.\n");
-	if (policy->network_mode == NETWORK_NONE) {
+	if (policy->network.mode == NETWORK_NONE) {
 		buf_put_text(out, "There is no other network. Downloads, package installs and API calls "
 				  "fail; retrying does not help.\n");
 		return;
 	}
-	if (policy->network_default == VERDICT_ALLOW)
+	if (policy->network.default_verdict == VERDICT_ALLOW)
 		buf_put_text(out, "Hosts of the public internet can be reached; private addresses cannot.\n\n");
-	else if (policy->network_default == VERDICT_ASK)
+	else if (policy->network.default_verdict == VERDICT_ASK)
 		buf_put_text(out, "These hosts, by name. About any other a person is asked when you look it up: "
 				  "without a\nyes its name does not exist here.\n\n");
 	else
 		buf_put_text(out, "Hosts by name, and only these; other names do not exist here:\n\n");
-	for (size_t i = 0; i < policy->network_count && i < LISTED_MAX; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count && i < LISTED_MAX; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 
 		/* Which servers are none is for nobody inside to know. */
 		buf_printf(out, "- %s: `%s`",
@@ -163,7 +163,7 @@ static void put_network(const struct policy *policy, struct buf *out)
 /* What is allowed is worth a line only where not all is. */
 static bool is_worth_telling(const struct policy *policy, const struct exec_rule *rule)
 {
-	return rule->verdict != VERDICT_ALLOW || policy->exec_default != VERDICT_ALLOW;
+	return rule->verdict != VERDICT_ALLOW || policy->exec.default_verdict != VERDICT_ALLOW;
 }
 
 static void put_exec(const struct policy *policy, struct buf *out)
@@ -178,8 +178,8 @@ static void put_exec(const struct policy *policy, struct buf *out)
 	if (policy_judges_programs(policy))
 		buf_put_text(out, "\n## Programs\n\nA program is what the file is, not what it is called: a copy or a "
 				  "link counts the same.\n\n");
-	for (size_t i = 0; i < policy->exec_count && out->size < REQUESTS_END; i++) {
-		const struct exec_rule *rule = &policy->exec[i];
+	for (size_t i = 0; i < policy->exec.count && out->size < REQUESTS_END; i++) {
+		const struct exec_rule *rule = &policy->exec.rules[i];
 
 		if (!is_worth_telling(policy, rule))
 			continue;
@@ -200,8 +200,8 @@ static void put_exec(const struct policy *policy, struct buf *out)
 	}
 	if (count > LISTED_MAX)
 		buf_printf(out, "- and %zu more\n", count - LISTED_MAX);
-	if (defaults[policy->exec_default])
-		buf_put_text(out, defaults[policy->exec_default]);
+	if (defaults[policy->exec.default_verdict])
+		buf_put_text(out, defaults[policy->exec.default_verdict]);
 }
 
 static void put_net_limits(const struct net_limits *limits, const char *of, struct buf *out)
@@ -263,13 +263,13 @@ static void put_rates(const struct policy *policy, struct buf *out)
 
 static void put_network_limits(const struct policy *policy, struct buf *out)
 {
-	put_net_limits(&policy->network_limits, NULL, out);
-	for (size_t i = 0; i < policy->network_limited_count; i++) {
-		const struct net_rule *rule = &policy->network[policy->network_limited[i]];
+	put_net_limits(&policy->network.limits, NULL, out);
+	for (size_t i = 0; i < policy->network.limited_count; i++) {
+		const struct net_rule *rule = &policy->network.rules[policy->network.limited[i]];
 
 		put_net_limits(rule->limits, rule->host ? rule->host : rule->cidr, out);
 	}
-	put_cooldown(&policy->network_cooldown, "nothing new is let out: do not guess hosts,", out);
+	put_cooldown(&policy->network.cooldown, "nothing new is let out: do not guess hosts,", out);
 }
 
 static void put_limits(const struct policy *policy, struct buf *out)

@@ -48,8 +48,8 @@ static size_t find_places(const struct policy *policy, const struct action *acti
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < policy->file_plan_count; i++) {
-		const struct file_plan_entry *entry = &policy->file_plan[i];
+	for (size_t i = 0; i < policy->files.plan_count; i++) {
+		const struct file_plan_entry *entry = &policy->files.plan[i];
 		bool is_project = policy->project[0] && str_equal(entry->path, policy->project);
 		int depth = common_depth(entry->path, action->subject);
 
@@ -80,8 +80,8 @@ static size_t find_hosts(const struct policy *policy, const struct action *actio
 	const char *domain = domain_of(action->subject);
 	size_t count = 0;
 
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 
 		if (rule->host && rule->verdict == VERDICT_ALLOW && strchr(domain, '.') &&
 		    str_equal(domain_of(rule->host), domain))

@@ -269,11 +269,11 @@ static void load_canaries(struct loader *loader, const struct snapshot_scalars *
 	char normal[POLICY_CANARY_PATH_MAX + 1];
 	size_t count = 0;
 
-	policy->canaries = vector(loader, in->data.canaries);
-	for (const char *const *name = policy->canaries; name && *name; name++)
+	policy->data.canaries = vector(loader, in->data.canaries);
+	for (const char *const *name = policy->data.canaries; name && *name; name++)
 		loader->is_bad |= !secret_name_is_valid(*name);
-	policy->canary_files = vector(loader, in->data.canary_files);
-	for (const char *const *path = policy->canary_files; path && *path; path++)
+	policy->data.canary_files = vector(loader, in->data.canary_files);
+	for (const char *const *path = policy->data.canary_files; path && *path; path++)
 		loader->is_bad |= ++count > POLICY_CANARY_FILES_MAX ||
 				  path_normalise(normal, sizeof normal, *path) < 0 || !str_equal(normal, *path) ||
 				  !normal[1];
@@ -319,10 +319,10 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	policy->project = string(loader, in->project);
 	policy->home = string(loader, in->home);
 	policy->level = checked(loader, in->level, TRUST_COUNT);
-	policy->network_mode = checked(loader, in->network.mode, NETWORK_MODE_COUNT);
+	policy->network.mode = checked(loader, in->network.mode, NETWORK_MODE_COUNT);
 	load_rows(loader, in, policy);
-	policy->network_default_origin = origin(loader, &in->network.default_origin);
-	policy->exec_default_origin = origin(loader, &in->exec.default_origin);
+	policy->network.default_origin = origin(loader, &in->network.default_origin);
+	policy->exec.default_origin = origin(loader, &in->exec.default_origin);
 	check_ask(loader, &policy->ask);
 	load_verify(loader, in, &policy->verify);
 	check_monitor(loader, &policy->monitor);
@@ -330,12 +330,12 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	load_trust(loader, in, &policy->trust);
 	load_external(loader, in, &policy->external);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
-	policy->network_cooldown = load_cooldown(loader, &in->network_cooldown);
+	policy->network.cooldown = load_cooldown(loader, &in->network_cooldown);
 	policy->cooldown = load_cooldown(loader, &in->cooldown);
 	load_rates(loader, policy);
-	policy->file_exact_count = in->exact.files;
-	policy->network_exact_count = in->exact.network;
-	policy->exec_exact_count = in->exact.exec;
+	policy->files.exact_count = in->exact.files;
+	policy->network.exact_count = in->exact.network;
+	policy->exec.exact_count = in->exact.exec;
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		policy->limits[i] =
 			(struct resource_limit){ limits[i].value, origin(loader, &limits[i].origin) };
@@ -364,11 +364,11 @@ static void load_files(struct loader *loader, struct policy *policy)
 		loader->is_bad |= flags & FILE_GATED && (out[i].class != FILE_MASK || !(flags & FILE_GLOB));
 		out[i].ending = flags & FILE_GLOB ? glob_ending(out[i].pattern) : 0;
 	}
-	policy->files = out;
-	policy->file_count = count;
-	policy->file_parents = parents;
-	if (policy->file_exact_count > count || loader->is_bad ||
-	    file_parents_fill(parents, lengths, out, policy->file_exact_count,
+	policy->files.rules = out;
+	policy->files.count = count;
+	policy->files.parents = parents;
+	if (policy->files.exact_count > count || loader->is_bad ||
+	    file_parents_fill(parents, lengths, out, policy->files.exact_count,
 			      loader->strings + loader->string_size) < 0)
 		loader->is_bad = true;
 }
@@ -384,13 +384,13 @@ static void load_plan(struct loader *loader, struct policy *policy)
 			.path = pattern(loader, in[i].path, 0),
 			.class = checked(loader, in[i].class - 1, FILE_CLASS_COUNT - 1) + 1,
 			.flags = checked(loader, in[i].flags, FILE_FLAGS_END) & ~(uint32_t)FILE_GLOB,
-			.rule = checked(loader, in[i].rule, (uint32_t)policy->file_count),
+			.rule = checked(loader, in[i].rule, (uint32_t)policy->files.count),
 		};
 		if (i && !loader->is_bad && path_compare(out[i - 1].path, out[i].path) >= 0)
 			loader->is_bad = true;
 	}
-	policy->file_plan = out;
-	policy->file_plan_count = count;
+	policy->files.plan = out;
+	policy->files.plan_count = count;
 }
 
 static const struct path_rule *load_paths(struct loader *loader, enum snapshot_section section,
@@ -536,7 +536,7 @@ static const struct net_limits *load_net_limits(struct loader *loader, struct po
 				loader->is_bad = true;
 	if (sets->of[NET_LIMIT_HOSTS].amount > NET_HOSTS_MAX)
 		loader->is_bad = true;
-	policy->network_limits = sets[0];
+	policy->network.limits = sets[0];
 	return sets;
 }
 
@@ -546,12 +546,12 @@ static const struct net_limits *take_limits(struct loader *loader, struct policy
 {
 	if (rule->limits == SNAPSHOT_NULL)
 		return NULL;
-	if (rule->limits != policy->network_limited_count + 1 ||
+	if (rule->limits != policy->network.limited_count + 1 ||
 	    rule->limits >= loader->header->sections[SECTION_NET_LIMITS].count) {
 		loader->is_bad = true;
 		return NULL;
 	}
-	((uint32_t *)policy->network_limited)[policy->network_limited_count++] = (uint32_t)at;
+	((uint32_t *)policy->network.limited)[policy->network.limited_count++] = (uint32_t)at;
 	return sets + rule->limits;
 }
 
@@ -565,7 +565,7 @@ static void load_network(struct loader *loader, struct policy *policy)
 	const struct net_answer *answers = load_answers(loader, &answer_count);
 	const struct net_limits *sets = load_net_limits(loader, policy);
 
-	policy->network_limited = view_array(loader, count, sizeof *policy->network_limited);
+	policy->network.limited = view_array(loader, count, sizeof *policy->network.limited);
 	for (size_t i = 0; i < count; i++) {
 		out[i] = (struct net_rule){
 			.verdict = checked(loader, in[i].verdict, VERDICT_COUNT),
@@ -583,29 +583,29 @@ static void load_network(struct loader *loader, struct policy *policy)
 		};
 		if (!out[i].host == !out[i].cidr || !inject_is_bounded(&out[i]))
 			loader->is_bad = true;
-		if (i < policy->network_exact_count &&
+		if (i < policy->network.exact_count &&
 		    (!out[i].host || loader->is_bad ||
 		     (i && net_host_compare(out[i - 1].host, out[i].host) > 0)))
 			loader->is_bad = true;
 	}
-	loader->is_bad |= policy->network_exact_count > count;
-	policy->network = out;
-	policy->network_count = count;
+	loader->is_bad |= policy->network.exact_count > count;
+	policy->network.rules = out;
+	policy->network.count = count;
 }
 
 static void load_publish(struct loader *loader, struct policy *policy)
 {
-	const struct snapshot_publish *in = records(loader, SECTION_PUBLISH, &policy->publish_count);
-	struct publish_rule *out = view_array(loader, policy->publish_count, sizeof *out);
+	const struct snapshot_publish *in = records(loader, SECTION_PUBLISH, &policy->network.publish_count);
+	struct publish_rule *out = view_array(loader, policy->network.publish_count, sizeof *out);
 
-	for (size_t i = 0; i < policy->publish_count; i++)
+	for (size_t i = 0; i < policy->network.publish_count; i++)
 		out[i] = (struct publish_rule){
 			.port = (uint16_t)(checked(loader, in[i].port - 1, UINT16_MAX) + 1),
 			.host_port = (uint16_t)checked(loader, in[i].host_port, UINT16_MAX + 1),
 			.is_inet6 = checked(loader, in[i].is_inet6, 2),
 			.origin = origin(loader, &in[i].origin),
 		};
-	policy->publish = out;
+	policy->network.publish = out;
 }
 
 static void load_exec(struct loader *loader, struct policy *policy)
@@ -628,35 +628,35 @@ static void load_exec(struct loader *loader, struct policy *policy)
 		};
 		if (!out[i].program && !out[i].argv)
 			loader->is_bad = true;
-		if (i < policy->exec_exact_count && (!out[i].program || flags & FILE_GLOB || out[i].argv ||
+		if (i < policy->exec.exact_count && (!out[i].program || flags & FILE_GLOB || out[i].argv ||
 						     (i && strcmp(out[i - 1].program, out[i].program) > 0)))
 			loader->is_bad = true;
 		if (loader->is_bad)
 			return;
 	}
-	loader->is_bad |= policy->exec_exact_count > count;
-	policy->exec = out;
-	policy->exec_count = count;
+	loader->is_bad |= policy->exec.exact_count > count;
+	policy->exec.rules = out;
+	policy->exec.count = count;
 }
 
 static void load_env(struct loader *loader, struct policy *policy)
 {
-	const struct snapshot_named *in = records(loader, SECTION_ENV_PASS, &policy->env_pass_count);
-	struct env_pass *pass = view_array(loader, policy->env_pass_count, sizeof *pass);
+	const struct snapshot_named *in = records(loader, SECTION_ENV_PASS, &policy->env.pass_count);
+	struct env_pass *pass = view_array(loader, policy->env.pass_count, sizeof *pass);
 	struct env_set *set;
 
-	for (size_t i = 0; i < policy->env_pass_count; i++)
+	for (size_t i = 0; i < policy->env.pass_count; i++)
 		pass[i] = (struct env_pass){ string(loader, in[i].name), origin(loader, &in[i].origin) };
-	policy->env_pass = pass;
-	in = records(loader, SECTION_ENV_SET, &policy->env_set_count);
-	set = view_array(loader, policy->env_set_count, sizeof *set);
-	for (size_t i = 0; i < policy->env_set_count; i++) {
+	policy->env.pass = pass;
+	in = records(loader, SECTION_ENV_SET, &policy->env.set_count);
+	set = view_array(loader, policy->env.set_count, sizeof *set);
+	for (size_t i = 0; i < policy->env.set_count; i++) {
 		set[i] = (struct env_set){ string(loader, in[i].name), string(loader, in[i].value),
 					   origin(loader, &in[i].origin) };
 		if (!set[i].name[0] || strchr(set[i].name, '='))
 			loader->is_bad = true;
 	}
-	policy->env_set = set;
+	policy->env.set = set;
 }
 
 static void load_rest(struct loader *loader, struct policy *policy)
@@ -720,7 +720,7 @@ int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size
 	load_scalars(&loader, &snapshot->policy);
 	load_files(&loader, &snapshot->policy);
 	load_plan(&loader, &snapshot->policy);
-	snapshot->policy.file_asks = load_paths(&loader, SECTION_FILE_ASKS, &snapshot->policy.file_ask_count);
+	snapshot->policy.files.asks = load_paths(&loader, SECTION_FILE_ASKS, &snapshot->policy.files.ask_count);
 	load_network(&loader, &snapshot->policy);
 	load_publish(&loader, &snapshot->policy);
 	load_exec(&loader, &snapshot->policy);
@@ -733,7 +733,7 @@ int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size
 	}
 	snapshot->late = loader;
 	snapshot->protects = (struct late_rules){ .read = read_protects };
-	snapshot->policy.late_protects = &snapshot->protects;
+	snapshot->policy.files.late_protects = &snapshot->protects;
 	*ret_snapshot = snapshot;
 	return 0;
 }

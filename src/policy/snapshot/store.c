@@ -140,14 +140,14 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 		.project = put_string(writer, policy->project ? policy->project : ""),
 		.home = put_string(writer, policy->home ? policy->home : ""),
 		.level = policy->level,
-		.exact.files = (uint32_t)policy->file_exact_count,
-		.exact.network = (uint32_t)policy->network_exact_count,
-		.exact.exec = (uint32_t)policy->exec_exact_count,
-		.network.mode = policy->network_mode,
-		.network.default_origin = put_origin(writer, &policy->network_default_origin),
-		.exec.default_origin = put_origin(writer, &policy->exec_default_origin),
-		.data.canaries = put_vector(writer, policy->canaries),
-		.data.canary_files = put_vector(writer, policy->canary_files),
+		.exact.files = (uint32_t)policy->files.exact_count,
+		.exact.network = (uint32_t)policy->network.exact_count,
+		.exact.exec = (uint32_t)policy->exec.exact_count,
+		.network.mode = policy->network.mode,
+		.network.default_origin = put_origin(writer, &policy->network.default_origin),
+		.exec.default_origin = put_origin(writer, &policy->exec.default_origin),
+		.data.canaries = put_vector(writer, policy->data.canaries),
+		.data.canary_files = put_vector(writer, policy->data.canary_files),
 		.degrade = policy->degrade,
 		.trust.is_given = policy->trust.is_given,
 		.trust.has_level = policy->trust.has_level,
@@ -156,7 +156,7 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 		.external_timeout_ms = policy->external.timeout_ms,
 		.external.breaker_action = policy->external.breaker_action,
 		.breaker = cooldown_record(&policy->external.breaker),
-		.network_cooldown = cooldown_record(&policy->network_cooldown),
+		.network_cooldown = cooldown_record(&policy->network.cooldown),
 		.cooldown = cooldown_record(&policy->cooldown),
 	};
 
@@ -198,8 +198,8 @@ static void put_files(struct writer *writer, const struct policy *policy)
 	size_t protect_count;
 	const struct path_rule *protects = policy_protects(policy, &protect_count);
 
-	for (size_t i = 0; i < policy->file_count; i++) {
-		const struct file_rule *rule = &policy->files[i];
+	for (size_t i = 0; i < policy->files.count; i++) {
+		const struct file_rule *rule = &policy->files.rules[i];
 
 		PUT_RECORD(writer, SECTION_FILES,
 			   (struct snapshot_file){
@@ -210,8 +210,8 @@ static void put_files(struct writer *writer, const struct policy *policy)
 				   put_origin(writer, &rule->origin),
 			   });
 	}
-	for (size_t i = 0; i < policy->file_plan_count; i++) {
-		const struct file_plan_entry *entry = &policy->file_plan[i];
+	for (size_t i = 0; i < policy->files.plan_count; i++) {
+		const struct file_plan_entry *entry = &policy->files.plan[i];
 
 		PUT_RECORD(writer, SECTION_FILE_PLAN,
 			   (struct snapshot_plan){
@@ -221,7 +221,7 @@ static void put_files(struct writer *writer, const struct policy *policy)
 				   entry->rule,
 			   });
 	}
-	put_paths(writer, SECTION_FILE_ASKS, policy->file_asks, policy->file_ask_count);
+	put_paths(writer, SECTION_FILE_ASKS, policy->files.asks, policy->files.ask_count);
 	put_paths(writer, SECTION_PROTECTS, protects, protect_count);
 }
 
@@ -258,9 +258,9 @@ static uint32_t put_net_limits(struct writer *writer, const struct net_limits *l
 
 static void put_network(struct writer *writer, const struct policy *policy)
 {
-	(void)put_net_limits(writer, &policy->network_limits);
-	for (size_t i = 0; i < policy->network_count; i++) {
-		const struct net_rule *rule = &policy->network[i];
+	(void)put_net_limits(writer, &policy->network.limits);
+	for (size_t i = 0; i < policy->network.count; i++) {
+		const struct net_rule *rule = &policy->network.rules[i];
 		struct buf *ports = &writer->sections[SECTION_PORTS], *http = &writer->sections[SECTION_HTTP];
 
 		PUT_RECORD(writer, SECTION_NETWORK,
@@ -296,13 +296,13 @@ static void put_network(struct writer *writer, const struct policy *policy)
 
 static void put_publish(struct writer *writer, const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->publish_count; i++)
+	for (size_t i = 0; i < policy->network.publish_count; i++)
 		PUT_RECORD(writer, SECTION_PUBLISH,
 			   (struct snapshot_publish){
-				   policy->publish[i].port,
-				   policy->publish[i].host_port,
-				   policy->publish[i].is_inet6,
-				   put_origin(writer, &policy->publish[i].origin),
+				   policy->network.publish[i].port,
+				   policy->network.publish[i].host_port,
+				   policy->network.publish[i].is_inet6,
+				   put_origin(writer, &policy->network.publish[i].origin),
 			   });
 }
 
@@ -319,22 +319,22 @@ static void put_named(struct writer *writer, enum snapshot_section section, cons
 
 static void put_rest(struct writer *writer, const struct policy *policy)
 {
-	for (size_t i = 0; i < policy->exec_count; i++)
+	for (size_t i = 0; i < policy->exec.count; i++)
 		PUT_RECORD(writer, SECTION_EXEC,
 			   (struct snapshot_exec){
-				   policy->exec[i].verdict,
-				   put_string(writer, policy->exec[i].program),
-				   policy->exec[i].program_flags,
-				   put_vector(writer, policy->exec[i].argv),
-				   put_vector(writer, policy->exec[i].except),
-				   put_origin(writer, &policy->exec[i].origin),
+				   policy->exec.rules[i].verdict,
+				   put_string(writer, policy->exec.rules[i].program),
+				   policy->exec.rules[i].program_flags,
+				   put_vector(writer, policy->exec.rules[i].argv),
+				   put_vector(writer, policy->exec.rules[i].except),
+				   put_origin(writer, &policy->exec.rules[i].origin),
 			   });
-	for (size_t i = 0; i < policy->env_pass_count; i++)
-		put_named(writer, SECTION_ENV_PASS, policy->env_pass[i].pattern, NULL,
-			  &policy->env_pass[i].origin);
-	for (size_t i = 0; i < policy->env_set_count; i++)
-		put_named(writer, SECTION_ENV_SET, policy->env_set[i].name, policy->env_set[i].value,
-			  &policy->env_set[i].origin);
+	for (size_t i = 0; i < policy->env.pass_count; i++)
+		put_named(writer, SECTION_ENV_PASS, policy->env.pass[i].pattern, NULL,
+			  &policy->env.pass[i].origin);
+	for (size_t i = 0; i < policy->env.set_count; i++)
+		put_named(writer, SECTION_ENV_SET, policy->env.set[i].name, policy->env.set[i].value,
+			  &policy->env.set[i].origin);
 	for (size_t i = 0; i < policy->device_count; i++)
 		put_named(writer, SECTION_DEVICES, policy->devices[i].name, NULL, &policy->devices[i].origin);
 	for (size_t i = 0; i < policy->unenforced_count; i++)

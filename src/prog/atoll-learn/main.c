@@ -146,10 +146,10 @@ static size_t put_wider(const struct inputs *inputs, struct buf *out)
 	struct policy before = *snapshot_policy(inputs->before);
 	size_t widened;
 
-	before.audit_files = other->audit_files;
-	before.audit_exec = other->audit_exec;
-	before.audit_network = other->audit_network;
-	before.stage_auto = other->stage_auto;
+	before.audit.files = other->audit.files;
+	before.audit.exec = other->audit.exec;
+	before.audit.network = other->audit.network;
+	before.stage.snapshots = other->stage.snapshots;
 	before.ask = other->ask;
 	before.trust = other->trust;
 	widened = print_diff_allows(&before, other, NULL);

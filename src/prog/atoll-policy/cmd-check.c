@@ -40,7 +40,7 @@ static void put_text(const struct lang *lang, const char *tightening, struct buf
 	}
 	buf_put_escaped(out, policy->name, strlen(policy->name), 0);
 	buf_printf(out, ", trust level %s, %zu file rules, %zu mounts\n", trust_level_names[policy->level],
-		   policy->file_count, policy->file_plan_count);
+		   policy->files.count, policy->files.plan_count);
 	for (size_t i = 0; i < policy->unenforced_count; i++)
 		buf_printf(out, "this atoll cannot enforce %s yet (%s:%u); a run is refused\n",
 			   policy->unenforced[i].what, policy->unenforced[i].origin.file,

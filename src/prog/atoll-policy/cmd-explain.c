@@ -254,10 +254,10 @@ static const struct net_limits *limits_of(const struct policy *policy, const str
 
 	*ret_rule = "network.limits";
 	if (!set)
-		return &policy->network_limits;
+		return &policy->network.limits;
 	if (!(policy_limited_rules(policy, action) >> (set - 1) & 1))
 		return NULL;
-	rule = &policy->network[policy->network_limited[set - 1]];
+	rule = &policy->network.rules[policy->network.limited[set - 1]];
 	*ret_rule = rule->origin.id;
 	return rule->limits;
 }
@@ -308,7 +308,7 @@ static size_t counting_end(const struct policy *policy, const struct decision *d
 {
 	bool goes_on = decision->verdict == VERDICT_ALLOW || decision->verdict == VERDICT_STAGE;
 
-	return !goes_on ? 0 : (policy->network_limited_count + 1) * NET_LIMIT_COUNT;
+	return !goes_on ? 0 : (policy->network.limited_count + 1) * NET_LIMIT_COUNT;
 }
 
 static void put_limits_json(const struct policy *policy, const struct action *action,
@@ -361,9 +361,9 @@ static void put_json(const struct policy *policy, const struct question *questio
 	json_string(&json, "reason", decision->reason);
 	json_string(&json, "hint", decision->hint);
 	json_array_begin(&json, "secrets");
-	for (size_t i = 0; decision->verdict == VERDICT_ALLOW && i < policy->network_count; i++)
-		if (injects(&policy->network[i], question))
-			json_string(&json, NULL, policy->network[i].inject.secret);
+	for (size_t i = 0; decision->verdict == VERDICT_ALLOW && i < policy->network.count; i++)
+		if (injects(&policy->network.rules[i], question))
+			json_string(&json, NULL, policy->network.rules[i].inject.secret);
 	json_array_end(&json);
 	put_limits_json(policy, action, decision, &json);
 	json_array_begin(&json, "degrade");
@@ -429,10 +429,10 @@ static void put_text(const struct policy *policy, const struct question *questio
 	buf_printf(out, "\n  reason:  %s\n", decision->reason);
 	if (decision->hint[0])
 		buf_printf(out, "  way out: %s\n", decision->hint);
-	for (size_t i = 0; decision->verdict == VERDICT_ALLOW && i < policy->network_count; i++)
-		if (injects(&policy->network[i], question))
-			buf_printf(out, "  secret:  %s, by %s\n", policy->network[i].inject.secret,
-				   policy->network[i].origin.id);
+	for (size_t i = 0; decision->verdict == VERDICT_ALLOW && i < policy->network.count; i++)
+		if (injects(&policy->network.rules[i], question))
+			buf_printf(out, "  secret:  %s, by %s\n", policy->network.rules[i].inject.secret,
+				   policy->network.rules[i].origin.id);
 	put_limits(policy, action, decision, out);
 	put_missing(policy, action, decision, out);
 }

@@ -52,8 +52,8 @@ static void begin(struct fixture *fixture)
 	beside(missing, "missing");
 	fixture->rules[0] = (struct exec_rule){ .verdict = VERDICT_ASK, .program = named };
 	fixture->rules[1] = (struct exec_rule){ .verdict = VERDICT_ASK, .program = missing };
-	fixture->policy.exec = fixture->rules;
-	fixture->policy.exec_count = fixture->policy.exec_exact_count = 2;
+	fixture->policy.exec.rules = fixture->rules;
+	fixture->policy.exec.count = fixture->policy.exec.exact_count = 2;
 	assert_int_equal(programs_new(&fixture->programs, &fixture->policy, NULL, 0), 0);
 	assert_int_equal(programs_enter(fixture->programs, &fixture->policy, getpid()), 0);
 }
@@ -130,7 +130,7 @@ static void a_copy_of_what_was_taken_away_is_known(void **state)
 	static const uint32_t taken[] = { 1 };
 	struct exec_rule rules[] = { { .verdict = VERDICT_DENY, .program = missing },
 				     { .verdict = VERDICT_DENY, .program = named } };
-	struct fixture fixture = { .policy = { .exec = rules, .exec_count = 2, .exec_exact_count = 2 } };
+	struct fixture fixture = { .policy = { .exec.rules = rules, .exec.count = 2, .exec.exact_count = 2 } };
 	char copy[64];
 
 	write_file(beside(named, "named"), 'n');

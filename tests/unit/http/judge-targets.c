@@ -22,8 +22,8 @@ static const char *say(const struct target *target, enum verdict verdict, const 
 	struct http_rule http = { .paths = paths };
 	struct net_rule rule = { .verdict = verdict, .host = server.host, .http = &http, .http_count = 1,
 				 .origin = { "rule" } };
-	struct policy policy = { .network_default = verdict == VERDICT_DENY ? VERDICT_ALLOW : VERDICT_DENY,
-				 .network = &rule, .network_count = 1, .network_exact_count = 1 };
+	struct policy policy = { .network.default_verdict = verdict == VERDICT_DENY ? VERDICT_ALLOW : VERDICT_DENY,
+				 .network.rules = &rule, .network.count = 1, .network.exact_count = 1 };
 	struct action request = { .kind = ACTION_HTTP_REQUEST, .subject = server.host, .port = server.port,
 				  .method = "GET" };
 

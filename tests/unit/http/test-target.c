@@ -150,8 +150,8 @@ static enum verdict judge(const struct rules *rules, const char *method, const c
 				    { .verdict = VERDICT_DENY, .host = server.host, .http = &http[1], .http_count = 1,
 				      .origin = { "network.deny[0]" } } };
 	size_t count = rules->denied[0] ? 2 : 1;
-	const struct policy policy = { .network_default = rules->otherwise, .network = list, .network_count = count,
-				       .network_exact_count = count };
+	const struct policy policy = { .network = { .default_verdict = rules->otherwise, .rules = list,
+						  .count = count, .exact_count = count } };
 	struct action request = { .kind = ACTION_HTTP_REQUEST, .subject = server.host, .port = server.port,
 				  .method = method };
 	const char *problem = NULL;

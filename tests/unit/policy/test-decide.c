@@ -45,22 +45,22 @@ static const struct env_pass passes[] = { { "LC_*", { "env.pass[0]", "p.yaml", 1
 					  { "PATH", { "env.pass[1]", "p.yaml", 20 } } };
 static const struct device_rule devices[] = { { "kvm", { "devices[0]", "p.yaml", 21 } } };
 static struct policy policy = {
-	.files = files,
-	.file_count = ARRAY_SIZE(files),
-	.file_exact_count = 9,
-	.file_parents = parents,
-	.file_asks = asks,
-	.file_ask_count = 1,
-	.protects = protects,
-	.protect_count = 1,
-	.exec = execs,
-	.exec_count = 3,
-	.exec_exact_count = 1,
-	.exec_default = VERDICT_ALLOW,
-	.exec_default_origin = { "exec.default", "", 0 },
-	.exec_new_binaries = true,
-	.env_pass = passes,
-	.env_pass_count = 2,
+	.files.rules = files,
+	.files.count = ARRAY_SIZE(files),
+	.files.exact_count = 9,
+	.files.parents = parents,
+	.files.asks = asks,
+	.files.ask_count = 1,
+	.files.protects = protects,
+	.files.protect_count = 1,
+	.exec.rules = execs,
+	.exec.count = 3,
+	.exec.exact_count = 1,
+	.exec.default_verdict = VERDICT_ALLOW,
+	.exec.default_origin = { "exec.default", "", 0 },
+	.exec.new_binaries = true,
+	.env.pass = passes,
+	.env.pass_count = 2,
 	.devices = devices,
 	.device_count = 1,
 };
@@ -175,11 +175,11 @@ static void exec_verdicts(void **state)
 	assert_int_equal(run("/home/u/p/bin/x", NULL), VERDICT_DENY);
 	assert_int_equal(run("/home/u/p/x", NULL), VERDICT_ALLOW);
 	assert_int_equal(run("/nowhere/x", NULL), VERDICT_DENY);
-	policy.exec_new_binaries = false;
+	policy.exec.new_binaries = false;
 	assert_int_equal(run("/home/u/p/x", NULL), VERDICT_DENY);
 	assert_int_equal(run("/home/u/x", NULL), VERDICT_DENY);
 	assert_int_equal(run("/usr/bin/ls", NULL), VERDICT_ALLOW);
-	policy.exec_new_binaries = true;
+	policy.exec.new_binaries = true;
 }
 
 /* What a file is counts, where somebody has looked; what takes away holds by any of its names. */
@@ -227,10 +227,10 @@ static void exec_by_identity(void **state)
 				 .names = (const char *const[]){ policy_loaders[0], NULL } };
 	struct policy judged = policy;
 
-	judged.exec_default = VERDICT_DENY;
-	judged.exec = rules;
-	judged.exec_count = ARRAY_SIZE(rules);
-	judged.exec_exact_count = 2;
+	judged.exec.default_verdict = VERDICT_DENY;
+	judged.exec.rules = rules;
+	judged.exec.count = ARRAY_SIZE(rules);
+	judged.exec.exact_count = 2;
 	assert_true(policy_judges_programs(&judged));
 	assert_true(policy_judges_arguments(&judged));
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -243,12 +243,12 @@ static void exec_by_identity(void **state)
 		if (verdict != rows[i].verdict)
 			fail_msg("row %zu: %s", i, verdict_names[verdict]);
 	}
-	judged.exec_default = VERDICT_ALLOW;
+	judged.exec.default_verdict = VERDICT_ALLOW;
 	/* Which runs anything. */
 	assert_string_equal(policy_decide(&judged, &loader).rule.id, "builtin.loader");
 	loader.names = (const char *const[]){ NULL };
 	assert_int_equal(policy_decide(&judged, &loader).verdict, VERDICT_ALLOW);
-	judged.exec_count = 2;
+	judged.exec.count = 2;
 	assert_false(policy_judges_programs(&judged));
 	assert_false(policy_judges_arguments(&judged));
 }
@@ -283,7 +283,7 @@ static void an_unsorted_policy_is_decided_too(void **state)
 {
 	struct policy unsorted = policy;
 
-	unsorted.file_exact_count = 0;
+	unsorted.files.exact_count = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		size_t a, b;
 
@@ -313,16 +313,16 @@ static void a_directory_takes_no_name_out_of_a_mask(void **state)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(moves); i++) {
 		struct file_rule mask = { moves[i].pattern, FILE_MASK, FILE_GLOB | FILE_GATED, NULL, { "m", "", 0 } };
-		struct policy one = { .files = &mask, .file_count = 1 };
+		struct policy one = { .files.rules = &mask, .files.count = 1 };
 
 		if ((policy_decide_move(&one, moves[i].from, moves[i].to).verdict == VERDICT_ALLOW) !=
 		    moves[i].keeps)
 			fail_msg("%s: %s to %s", moves[i].pattern, moves[i].from, moves[i].to);
 	}
 	/* An exact path that is asked about. */
-	assert_int_equal(policy_decide_move(&(struct policy){ .file_asks = asks, .file_ask_count = 1 }, "/home/u/p",
+	assert_int_equal(policy_decide_move(&(struct policy){ .files.asks = asks, .files.ask_count = 1 }, "/home/u/p",
 					    "/home/u/q").verdict, VERDICT_DENY);
-	assert_int_equal(policy_decide_move(&(struct policy){ .file_asks = asks, .file_ask_count = 1 }, "/home/u/q",
+	assert_int_equal(policy_decide_move(&(struct policy){ .files.asks = asks, .files.ask_count = 1 }, "/home/u/q",
 					    "/home/u/r").verdict, VERDICT_ALLOW);
 }
 
@@ -350,7 +350,7 @@ static void ten_thousand_rules_cost_nothing(void **state)
 	uint32_t *many_parents = calloc(COUNT, sizeof *many_parents),
 		 *lengths = calloc(COUNT, sizeof *lengths);
 	struct policy large = {
-		.files = many, .file_count = COUNT + GLOBS, .file_exact_count = COUNT, .file_parents = many_parents
+		.files = { .rules = many, .count = COUNT + GLOBS, .exact_count = COUNT, .parents = many_parents },
 	};
 	static char paths[COUNT][48], globs[GLOBS][48];
 	struct timespec start, end;

@@ -91,8 +91,8 @@ static const struct path_rule rules[] = {
 	{ .pattern = "/**/.envrc", .flags = FILE_GLOB, .origin = { "p[2]", "", 0 } },
 };
 static const struct policy policy = {
-	.name = "t", .project = "/p", .home = "", .files = files, .file_count = 2, .file_exact_count = 2,
-	.file_parents = parents, .protects = rules, .protect_count = ARRAY_SIZE(rules),
+	.name = "t", .project = "/p", .home = "", .files.rules = files, .files.count = 2, .files.exact_count = 2,
+	.files.parents = parents, .files.protects = rules, .files.protect_count = ARRAY_SIZE(rules),
 };
 
 static enum verdict decide(enum action_kind kind, const char *path)

@@ -44,10 +44,10 @@ static const struct net_rule rules[] = {
 	{ .verdict = VERDICT_ALLOW, .cidr = "64:ff9b::/96", .origin = { "network.allow[4]", "p.yaml", 8 } },
 };
 static const struct policy policy = {
-	.network = rules,
-	.network_count = ARRAY_SIZE(rules),
-	.network_exact_count = 5,
-	.network_mode = NETWORK_GATE,
+	.network.rules = rules,
+	.network.count = ARRAY_SIZE(rules),
+	.network.exact_count = 5,
+	.network.mode = NETWORK_GATE,
 };
 
 static enum verdict connect_to(const char *host, uint16_t port)
@@ -147,7 +147,8 @@ static void addresses_that_are_not_public(void **state)
 		{ "2001::1", false },          { "2001:db8::1", false },      { "2002:7f00:1::", false },
 		{ "2001:4860:4860::8888", true },
 	};
-	static const struct policy open_policy = { .network_mode = NETWORK_GATE, .network_default = VERDICT_ALLOW };
+	static const struct policy open_policy = { .network = { .mode = NETWORK_GATE,
+								.default_verdict = VERDICT_ALLOW } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct action action = { .kind = ACTION_NET_CONNECT, .subject = rows[i].address, .port = 80 };
@@ -189,8 +190,8 @@ static void names_with_a_denied_port(void **state)
 		{ .verdict = VERDICT_DENY, .host = "b.com", .origin = { "network.deny[1]", "p.yaml", 3 } },
 	};
 	static const struct policy with = {
-		.network = two, .network_count = 3, .network_exact_count = 3, .network_mode = NETWORK_GATE,
-		.network_default = VERDICT_ALLOW,
+		.network.rules = two, .network.count = 3, .network.exact_count = 3, .network.mode = NETWORK_GATE,
+		.network.default_verdict = VERDICT_ALLOW,
 	};
 	struct action action = { .kind = ACTION_NET_DNS, .subject = "a.com" };
 
@@ -236,8 +237,8 @@ static void simulated_hosts(void **state)
 		{ .verdict = VERDICT_SIMULATE, .host = "whole.com", .answer = &whole_answer,
 		  .origin = { "network.simulate[2]", "p.yaml", 4 } },
 	};
-	struct policy with = { .network = two, .network_count = 4, .network_exact_count = 4,
-			       .network_mode = NETWORK_GATE };
+	struct policy with = { .network.rules = two, .network.count = 4, .network.exact_count = 4,
+			       .network.mode = NETWORK_GATE };
 	static const struct {
 		const char *host;
 		enum action_kind kind;
@@ -260,15 +261,15 @@ static void simulated_hosts(void **state)
 					 .path = "/v1/x" };
 		struct decision decision;
 
-		with.network_default = VERDICT_DENY;
+		with.network.default_verdict = VERDICT_DENY;
 		decision = policy_decide(&with, &action);
 		assert_int_equal(decision.verdict, rows[i].verdict);
 		assert_int_equal(decision.answer != NULL,
 				 rows[i].kind == ACTION_HTTP_REQUEST && rows[i].verdict == VERDICT_SIMULATE);
-		with.network_default = VERDICT_ALLOW;
+		with.network.default_verdict = VERDICT_ALLOW;
 		assert_int_equal(policy_decide(&with, &action).verdict, rows[i].verdict_when_open);
 	}
-	with.network_default = VERDICT_DENY;
+	with.network.default_verdict = VERDICT_DENY;
 	assert_int_equal(policy_decide(&with, &get).verdict, VERDICT_DENY);
 }
 
@@ -318,17 +319,18 @@ static void listed_requests_where_the_network_is_open(void **state)
 		{ "unlisted.com", 443, { D, K, A }, { D, K, A }, { D, K, A } },
 	};
 	struct net_rule sorted[ARRAY_SIZE(listed)];
-	struct policy with = { .network = sorted, .network_count = ARRAY_SIZE(listed), .network_exact_count = 5,
-			       .network_mode = NETWORK_GATE };
+	struct policy with = { .network.rules = sorted, .network.count = ARRAY_SIZE(listed), .network.exact_count = 5,
+			       .network.mode = NETWORK_GATE };
 
 	memcpy(sorted, listed, sizeof sorted);
-	qsort(sorted, with.network_exact_count, sizeof *sorted, compare_rules);
+	qsort(sorted, with.network.exact_count, sizeof *sorted, compare_rules);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		for (int otherwise = 0; otherwise < 3; otherwise++) {
+			static const enum verdict otherwises[] = { VERDICT_DENY, VERDICT_ASK, VERDICT_ALLOW };
 			struct action action = { .kind = ACTION_NET_CONNECT, .subject = rows[i].host,
 						 .port = rows[i].port, .method = "POST", .path = "/v1/messages" };
 
-			with.network_default = (enum verdict[]){ VERDICT_DENY, VERDICT_ASK, VERDICT_ALLOW }[otherwise];
+			with.network.default_verdict = otherwises[otherwise];
 			assert_int_equal(policy_decide(&with, &action).verdict, rows[i].connection[otherwise]);
 			action.kind = ACTION_HTTP_REQUEST;
 			assert_int_equal(policy_decide(&with, &action).verdict, rows[i].listed[otherwise]);
@@ -345,8 +347,8 @@ static void listed_requests_of_an_address(void **state)
 					      .origin = { "network.allow[0]" } };
 	static const uint8_t inside[16] = { [10] = 0xff, 0xff, 8, 8, 8, 8 };
 	static const uint8_t outside[16] = { [10] = 0xff, 0xff, 8, 8, 4, 4 };
-	static const struct policy with = { .network = &rule, .network_count = 1, .network_mode = NETWORK_GATE,
-					    .network_default = VERDICT_ALLOW };
+	static const struct policy with = { .network.rules = &rule, .network.count = 1, .network.mode = NETWORK_GATE,
+					    .network.default_verdict = VERDICT_ALLOW };
 
 	assert_int_equal(policy_decide_resolved(&with, inside, 443).verdict, VERDICT_DENY);
 	assert_int_equal(policy_decide_resolved(&with, inside, 80).verdict, VERDICT_DENY);
@@ -355,7 +357,7 @@ static void listed_requests_of_an_address(void **state)
 
 static void no_rules_are_no_network(void **state)
 {
-	static const struct policy empty = { .network_mode = NETWORK_NONE };
+	static const struct policy empty = { .network.mode = NETWORK_NONE };
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "example.org", .port = 443 };
 	struct decision decision = policy_decide(&empty, &action);
 

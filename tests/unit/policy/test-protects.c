@@ -26,9 +26,9 @@ static const struct path_rule rules[] = {
 };
 
 static struct policy policy = {
-	.name = "t",		  .project = "/p",	.home = "",	      .files = files,
-	.file_count = 1,	  .file_exact_count = 1, .file_parents = parents, .protects = rules,
-	.protect_count = ARRAY_SIZE(rules),
+	.name = "t",		  .project = "/p",	.home = "",	      .files.rules = files,
+	.files.count = 1,	  .files.exact_count = 1, .files.parents = parents, .files.protects = rules,
+	.files.protect_count = ARRAY_SIZE(rules),
 };
 
 static void answers_as_decisions_do(void **state)
@@ -65,7 +65,7 @@ static void a_policy_without_rules_flags_nothing(void **state)
 	struct policy none = policy;
 	struct protects *protects;
 
-	none.protect_count = 0;
+	none.files.protect_count = 0;
 	protects = protects_new(&none);
 	assert_non_null(protects);
 	assert_int_equal(protects_judge(protects, "/p/.git/hooks/x"), PROTECTS_NOTHING);

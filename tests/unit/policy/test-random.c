@@ -69,7 +69,7 @@ static void random_rules(struct random_policy *random)
 		count += is_new;
 	}
 	qsort(random->files, count, sizeof *random->files, by_path);
-	random->policy.file_exact_count = count;
+	random->policy.files.exact_count = count;
 	for (exact = count; count < exact + below(RANDOM_RULES / 2); count++) {
 		random_path(random->texts[count], parts, ARRAY_SIZE(parts), 5);
 		random->files[count] = (struct file_rule){ random->texts[count],
@@ -84,13 +84,13 @@ static void random_rules(struct random_policy *random)
 		random->except[i][1] = NULL;
 		random->files[i].except = below(4) ? NULL : random->except[i];
 	}
-	random->policy.file_count = count;
+	random->policy.files.count = count;
 }
 
 static void random_asks(struct random_policy *random)
 {
-	random->policy.file_ask_count = below(4);
-	for (size_t i = 0; i < random->policy.file_ask_count; i++) {
+	random->policy.files.ask_count = below(4);
+	for (size_t i = 0; i < random->policy.files.ask_count; i++) {
 		char *text = random->texts[RANDOM_RULES + i];
 
 		random_path(text, parts, ARRAY_SIZE(parts), 3);
@@ -135,8 +135,8 @@ static enum file_class plain_class(const struct policy *policy, const char *path
 	bool is_exact = false;
 	int deepest = -1;
 
-	for (size_t i = 0; i < policy->file_count; i++) {
-		const struct file_rule *rule = &policy->files[i];
+	for (size_t i = 0; i < policy->files.count; i++) {
+		const struct file_rule *rule = &policy->files.rules[i];
 		int depth = plain_depth(rule, path);
 
 		if (depth < 0 || is_plainly_excepted(rule->except, path))
@@ -147,17 +147,20 @@ static enum file_class plain_class(const struct policy *policy, const char *path
 			continue;
 		best = rule->class;
 		deepest = depth;
-		is_exact = i < policy->file_exact_count;
+		is_exact = i < policy->files.exact_count;
 	}
 	return best;
 }
 
 static bool is_plainly_asked(const struct policy *policy, const char *path)
 {
-	for (size_t i = 0; i < policy->file_ask_count; i++)
-		if (policy->file_asks[i].flags & FILE_GLOB ? glob_match_below(policy->file_asks[i].pattern, path) >= 0 :
-							      path_is_below(path, policy->file_asks[i].pattern))
+	for (size_t i = 0; i < policy->files.ask_count; i++) {
+		const struct path_rule *asked = &policy->files.asks[i];
+
+		if (asked->flags & FILE_GLOB ? glob_match_below(asked->pattern, path) >= 0 :
+					       path_is_below(path, asked->pattern))
 			return true;
+	}
 	return false;
 }
 
@@ -193,13 +196,13 @@ static void random_policies_are_decided_as_by_trying_every_rule(void **state)
 	assert_non_null(random);
 	for (unsigned round = 0; round < RANDOM_POLICIES; round++) {
 		memset(random, 0, sizeof *random);
-		random->policy.files = random->files;
-		random->policy.file_parents = random->parents;
-		random->policy.file_asks = random->asks;
+		random->policy.files.rules = random->files;
+		random->policy.files.parents = random->parents;
+		random->policy.files.asks = random->asks;
 		random_rules(random);
 		random_asks(random);
 		assert_int_equal(file_parents_fill(random->parents, random->lengths, random->files,
-						   random->policy.file_exact_count, NULL), 0);
+						   random->policy.files.exact_count, NULL), 0);
 		for (unsigned i = 0; i < RANDOM_PATHS; i++)
 			check_path(&random->policy, &tally);
 	}

@@ -22,7 +22,7 @@ static bool has(char **env, const char *entry)
 
 static void only_listed_names_pass(void **state)
 {
-	struct policy policy = { .env_pass = passes, .env_pass_count = ARRAY_SIZE(passes) };
+	struct policy policy = { .env.pass = passes, .env.pass_count = ARRAY_SIZE(passes) };
 	const char *caller[] = { "PATH=/usr/bin", "PATHX=1", "PAT=1",	  "LC_ALL=C", "LC=1",	 "AWS_SECRET=x",
 				 "=odd",	 "noequals", "LD_PRELOAD=/x", "LC_=e",	  "xLC_A=1", NULL };
 	char **env = environment_make(&(struct environment_input){ .policy = &policy, .caller = caller });
@@ -37,8 +37,8 @@ static void only_listed_names_pass(void **state)
 
 static void forced_beats_set_beats_passed_and_each_name_comes_once(void **state)
 {
-	struct policy policy = { .env_pass = passes, .env_pass_count = ARRAY_SIZE(passes),
-				 .env_set = sets, .env_set_count = ARRAY_SIZE(sets) };
+	struct policy policy = { .env.pass = passes, .env.pass_count = ARRAY_SIZE(passes),
+				 .env.set = sets, .env.set_count = ARRAY_SIZE(sets) };
 	const char *caller[] = { "PATH=/usr/bin", "PATH=/second", NULL };
 	const char *forced[] = { "CI=forced", NULL };
 	char **env = environment_make(
@@ -55,7 +55,7 @@ static void forced_beats_set_beats_passed_and_each_name_comes_once(void **state)
 static void a_later_command_has_what_the_run_had(void **state)
 {
 	static const struct env_pass names[] = { { .pattern = "PATH" }, { .pattern = "USER" }, { .pattern = "LANG" } };
-	struct policy policy = { .env_pass = names, .env_pass_count = ARRAY_SIZE(names) };
+	struct policy policy = { .env.pass = names, .env.pass_count = ARRAY_SIZE(names) };
 	const char *run[] = { "PATH=/run", "USER=ann", "LANG=C", "TOKEN=x", NULL };
 	const char *caller[] = { "PATH=/later", "USER=root", "LD_PRELOAD=x", NULL };
 	const char *kept[] = { "MODE=run", "DEBUG=1", NULL }, *added[] = { "MODE=later", NULL };
@@ -76,7 +76,7 @@ static void a_later_command_has_what_the_run_had(void **state)
 static void placeholders_beat_what_the_caller_gives(void **state)
 {
 	static const struct env_pass all = { .pattern = "*" };
-	struct policy policy = { .env_pass = &all, .env_pass_count = 1 };
+	struct policy policy = { .env.pass = &all, .env.pass_count = 1 };
 	const char *caller[] = { "KEY=real", "OTHER=x", NULL }, *added[] = { "KEY=real too", NULL };
 	const char *placeholders[] = { "KEY=placeholder", NULL };
 	char **env = environment_make(&(struct environment_input){
@@ -94,7 +94,7 @@ static void the_gate_is_trusted_unless_the_policy_sets_otherwise(void **state)
 {
 	static const struct env_pass pass[] = { { "SSL_CERT_FILE", { "", "", 1 } }, { "PIP_CERT", { "", "", 1 } } };
 	static const struct env_set set[] = { { "PIP_CERT", "/mine", { "", "", 1 } } };
-	struct policy policy = { .env_pass = pass, .env_pass_count = 2, .env_set = set, .env_set_count = 1 };
+	struct policy policy = { .env.pass = pass, .env.pass_count = 2, .env.set = set, .env.set_count = 1 };
 	const char *caller[] = { "SSL_CERT_FILE=/etc/own.pem", "PIP_CERT=/theirs", NULL };
 	const char *added[] = { "AWS_CA_BUNDLE=/added", NULL };
 	struct environment_input input = { .policy = &policy, .caller = caller, .added = added, .trusts_gate = true };

@@ -373,11 +373,11 @@ static int make_arguments(struct arguments *arguments, const struct stand *stand
 	add(arguments, "--state", stand->dirs.state);
 	add(arguments, "--control", stand->dirs.runtime);
 	add(arguments, "--host-pid", arguments->host_pid);
-	if (!policy->exec_new_binaries)
+	if (!policy->exec.new_binaries)
 		add(arguments, "--noexec", "1");
-	if (policy->user_namespaces)
+	if (policy->exec.namespaces)
 		add(arguments, "--user-namespaces", "1");
-	if (policy->network_mode == NETWORK_HOST)
+	if (policy->network.mode == NETWORK_HOST)
 		add(arguments, "--shared-network", "1");
 	return add_shown(arguments, stand, policy, names);
 }

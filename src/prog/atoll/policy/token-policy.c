@@ -81,8 +81,8 @@ static void add_files(struct listing *listing)
 {
 	const struct policy *policy = listing->policy;
 
-	for (size_t i = 0; i < policy->file_count; i++) {
-		const struct file_rule *rule = &policy->files[i];
+	for (size_t i = 0; i < policy->files.count; i++) {
+		const struct file_rule *rule = &policy->files.rules[i];
 		bool is_read = rule->class == FILE_READ;
 
 		if (!is_read && rule->class != FILE_WRITE && rule->class != FILE_STAGE)
@@ -93,8 +93,8 @@ static void add_files(struct listing *listing)
 			add_path(listing, is_read ? ACTION_FILE_READ : ACTION_FILE_WRITE, rule->pattern,
 				 rule->origin.id);
 	}
-	for (size_t i = 0; i < policy->file_ask_count; i++) {
-		const struct path_rule *rule = &policy->file_asks[i];
+	for (size_t i = 0; i < policy->files.ask_count; i++) {
+		const struct path_rule *rule = &policy->files.asks[i];
 
 		if (rule->flags & FILE_GLOB || rule->except)
 			leave_out(rule->origin.id, "a token names paths without patterns and exceptions");
@@ -115,8 +115,8 @@ static bool has_pattern(const char *const *words)
 
 static void add_programs(struct listing *listing)
 {
-	for (size_t i = 0; i < listing->policy->exec_count; i++) {
-		const struct exec_rule *rule = &listing->policy->exec[i];
+	for (size_t i = 0; i < listing->policy->exec.count; i++) {
+		const struct exec_rule *rule = &listing->policy->exec.rules[i];
 		struct action action = { .kind = ACTION_EXEC, .subject = rule->program, .argv = rule->argv };
 		cleanup_buf struct buf word;
 
@@ -195,8 +195,8 @@ static void add_requests(struct listing *listing, const struct net_rule *rule, c
 
 static void add_hosts(struct listing *listing)
 {
-	for (size_t i = 0; i < listing->policy->network_count; i++) {
-		const struct net_rule *rule = &listing->policy->network[i];
+	for (size_t i = 0; i < listing->policy->network.count; i++) {
+		const struct net_rule *rule = &listing->policy->network.rules[i];
 
 		if (rule->verdict != VERDICT_ALLOW && rule->verdict != VERDICT_ASK)
 			continue;

@@ -42,8 +42,9 @@ static const struct net_rule rules[] = {
 	{ .verdict = VERDICT_ALLOW, .host = "web.example.org", .ports = plain_ports, .port_count = 1,
 	  .http = &any_request, .http_count = 1, .origin = { "network.allow[1]" } },
 };
-static const struct policy policy = { .network_default = VERDICT_DENY, .network = rules, .network_count = 2,
-				      .network_exact_count = 2, .data_outgoing = DATA_DENY };
+static const struct policy policy = { .network = { .default_verdict = VERDICT_DENY, .rules = rules,
+						  .count = 2, .exact_count = 2 },
+				      .data.outgoing = DATA_DENY };
 
 static struct gate *gate;
 static void (*tell_over)(void *context, const struct exchange_record *record);
@@ -692,7 +693,7 @@ static void test_what_began_to_leave_is_not_masked(void **state)
 	unsigned before = alerts;
 	struct one one;
 
-	masking.data_outgoing = DATA_MASK;
+	masking.data.outgoing = DATA_MASK;
 	gate->policy = &masking;
 	one_init(&one, true, POST "Content-Length: 100000\r\n\r\n");
 	from_client(&one, secret, strlen(secret));

@@ -178,7 +178,7 @@ static void the_total_cuts(void **state)
 {
 	char text[64];
 
-	here.policy.network_limits.of[NET_LIMIT_TOTAL].amount = 10;
+	here.policy.network.limits.of[NET_LIMIT_TOTAL].amount = 10;
 	assert_int_equal(quota_change(here.share.quota, &here.policy, clock_monotonic_ns()), 0);
 	start_both();
 	assert_int_equal(write(here.inside[1], "0123456789abcdef", 16), 16);

@@ -31,8 +31,8 @@ static struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "localhost
 				    .http = &http_rule, .http_count = 1,
 				    .inject = { .kind = INJECT_BEARER, .name = "Authorization", .secret = "s" },
 				    .origin = { "network.allow[0]" } };
-static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
-				      .network_exact_count = 1 };
+static const struct policy policy = { .network = { .default_verdict = VERDICT_DENY, .rules = &net_rule,
+						  .count = 1, .exact_count = 1 } };
 static const struct injection injection = { &net_rule, "sk-real-0123456789" };
 
 static struct event_base *base;

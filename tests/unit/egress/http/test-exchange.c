@@ -30,8 +30,8 @@ static const struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "api
 					  .port_count = 1, .http = &http_rule, .http_count = 1,
 					  .inject = { .kind = INJECT_RAW, .name = "x-api-key", .secret = "s" },
 					  .origin = { "network.allow[0]" } };
-static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
-				      .network_exact_count = 1 };
+static const struct policy policy = { .network = { .default_verdict = VERDICT_DENY, .rules = &net_rule,
+						  .count = 1, .exact_count = 1 } };
 static const char secret[] = "sk-real-0123456789";
 static const struct injection injection = { &net_rule, secret };
 
@@ -132,8 +132,8 @@ static bool on_ask(void *context, struct exchange_record *record)
 	return true;
 }
 
-static const struct policy asking = { .network_default = VERDICT_ASK, .network = &net_rule, .network_count = 1,
-				      .network_exact_count = 1 };
+static const struct policy asking = { .network = { .default_verdict = VERDICT_ASK, .rules = &net_rule,
+						  .count = 1, .exact_count = 1 } };
 static const struct decision yes = { VERDICT_ALLOW, { "ask.grant[1]", "", 0 }, "a person allowed this", "", NULL };
 static const struct decision no = { VERDICT_DENY, { "ask.grant[2]", "", 0 }, "a person refused this", "", NULL };
 

@@ -59,8 +59,8 @@ static const struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "api
 					  .origin = { "network.allow[0]" } };
 static const struct injection injection = { &net_rule, "sk-real-0123456789" };
 static const struct injection short_injection = { &net_rule, "pass-123" };
-static const struct policy policy = { .network_default = VERDICT_DENY, .network = &net_rule, .network_count = 1,
-				      .network_exact_count = 1 };
+static const struct policy policy = { .network = { .default_verdict = VERDICT_DENY, .rules = &net_rule,
+						  .count = 1, .exact_count = 1 } };
 
 static struct message *message_of(struct end *end, int32_t id)
 {

@@ -40,8 +40,8 @@ static const struct net_rule rules[] = {
 	{ .verdict = VERDICT_SIMULATE, .host = "api.example.org", .http = &teapot_http, .http_count = 1,
 	  .answer = &teapot, .origin = { "network.simulate[0]" } },
 };
-static const struct policy policy = { .network_mode = NETWORK_GATE, .network = rules, .network_count = 2,
-				      .network_exact_count = 2 };
+static const struct policy policy = { .network.mode = NETWORK_GATE, .network.rules = rules, .network.count = 2,
+				      .network.exact_count = 2 };
 static int file = FD_NONE;
 
 static void on_over(void *context, const struct exchange_record *record)

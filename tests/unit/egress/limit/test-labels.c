@@ -30,7 +30,7 @@ static int begin(void **state)
 {
 	memset(&own, 0, sizeof own);
 	memset(&hit, 0, sizeof hit);
-	policy = (struct policy){ .network = rules, .network_count = 4, .network_exact_count = 4 };
+	policy = (struct policy){ .network.rules = rules, .network.count = 4, .network.exact_count = 4 };
 	labels = labels_new(seed);
 	return labels ? 0 : -1;
 }
@@ -109,7 +109,7 @@ static void a_rule_that_says_nothing_has_a_limit(void **state)
 	assert_string_equal(hit.rule, "network.allow[7]");
 	rules[0].origin.id = "network.allow[0]";
 	/* Where every name can be reached, this is none of the ways out. */
-	policy.network_default = VERDICT_ALLOW;
+	policy.network.default_verdict = VERDICT_ALLOW;
 	assert_int_equal(take("another-one-that-is-new-and-too-long-for-what-is-left.a.org"), 53);
 }
 
@@ -125,7 +125,7 @@ static void rules_and_the_session_say_how_much(void **state)
 	/* Not remembered, so each time. */
 	assert_int_equal(take("123456789.b.org"), 9);
 	assert_int_equal(take("123456789.b.org"), 9);
-	policy.network_limits.of[NET_LIMIT_LABELS].amount = 10;
+	policy.network.limits.of[NET_LIMIT_LABELS].amount = 10;
 	assert_int_equal(take("12345678.a.org"), 8);
 	assert_int_equal(take("123.b.org"), -1);
 	assert_null(hit.rule);

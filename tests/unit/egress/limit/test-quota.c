@@ -41,8 +41,8 @@ static void start(void)
 static int begin(void **state)
 {
 	memset(&own, 0, sizeof own);
-	policy = (struct policy){ .network = rules, .network_count = 1, .network_limited = limited,
-				  .network_limited_count = 1 };
+	policy = (struct policy){ .network.rules = rules, .network.count = 1, .network.limited = limited,
+				  .network.limited_count = 1 };
 	return 0;
 }
 
@@ -81,7 +81,7 @@ static void the_rate_holds_however_it_is_asked(void **state)
 {
 	uint64_t moved = 0;
 
-	limit(&policy.network_limits, NET_LIMIT_RATE, 1000000, 1000);
+	limit(&policy.network.limits, NET_LIMIT_RATE, 1000000, 1000);
 	start();
 	for (uint64_t now = 0; now < 10 * SECOND_NS; now += SECOND_NS / 777) {
 		enum quota_way way = now % 2 ? QUOTA_IN : QUOTA_OUT;
@@ -105,7 +105,7 @@ static void slow_rates_move_too(void **state)
 {
 	uint64_t moved = 0;
 
-	limit(&policy.network_limits, NET_LIMIT_RATE, 60, 60000);
+	limit(&policy.network.limits, NET_LIMIT_RATE, 60, 60000);
 	start();
 	for (uint64_t now = 0; now < 100 * SECOND_NS; now += SECOND_NS / 50) {
 		size_t part = quota_ask(&session, QUOTA_IN, 4096, now);
@@ -119,8 +119,8 @@ static void slow_rates_move_too(void **state)
 
 static void totals_are_exact(void **state)
 {
-	limit(&policy.network_limits, NET_LIMIT_TOTAL, 1000, 0);
-	limit(&policy.network_limits, NET_LIMIT_OUT, 300, 0);
+	limit(&policy.network.limits, NET_LIMIT_TOTAL, 1000, 0);
+	limit(&policy.network.limits, NET_LIMIT_OUT, 300, 0);
 	start();
 	assert_int_equal(quota_ask(&session, QUOTA_OUT, 600, 0), 300);
 	quota_use(&session, QUOTA_OUT, 300);
@@ -137,7 +137,7 @@ static void totals_are_exact(void **state)
 static void a_rule_counts_for_itself(void **state)
 {
 	limit(&own, NET_LIMIT_IN, 100, 0);
-	limit(&policy.network_limits, NET_LIMIT_TOTAL, 1000, 0);
+	limit(&policy.network.limits, NET_LIMIT_TOTAL, 1000, 0);
 	start();
 	assert_int_equal(quota_ask(&both, QUOTA_IN, 600, 0), 100);
 	quota_use(&both, QUOTA_IN, 100);
@@ -149,8 +149,8 @@ static void a_rule_counts_for_itself(void **state)
 
 static void connections_and_hosts_are_counted(void **state)
 {
-	limit(&policy.network_limits, NET_LIMIT_CONNECTIONS, 2, 0);
-	limit(&policy.network_limits, NET_LIMIT_HOSTS, 3, 0);
+	limit(&policy.network.limits, NET_LIMIT_CONNECTIONS, 2, 0);
+	limit(&policy.network.limits, NET_LIMIT_HOSTS, 3, 0);
 	start();
 	assert_int_equal(connect_at(&session, "c", 0), -1);
 	assert_int_equal(connect_at(&session, "a", 0), -1);
@@ -174,7 +174,7 @@ static void new_connections_and_requests_have_a_pace(void **state)
 	uint64_t wait_ms;
 	int made = 0;
 
-	limit(&policy.network_limits, NET_LIMIT_NEW_CONNECTIONS, 60, 60000);
+	limit(&policy.network.limits, NET_LIMIT_NEW_CONNECTIONS, 60, 60000);
 	limit(&own, NET_LIMIT_REQUESTS, 6, 60000);
 	start();
 	for (uint64_t now = 0; now < 120 * SECOND_NS; now += SECOND_NS / 4)
@@ -197,18 +197,18 @@ static void a_change_forgets_nothing(void **state)
 					.origin = { "network.allow[0]", "", 1 } },
 				      { .verdict = VERDICT_ALLOW, .host = "a.org", .limits = &more,
 					.origin = { "network.allow[1]", "", 2 } } };
-	struct policy next = { .network = changed, .network_count = 2, .network_limited = (uint32_t[]){ 0, 1 },
-			       .network_limited_count = 2 };
+	struct policy next = { .network.rules = changed, .network.count = 2, .network.limited = (uint32_t[]){ 0, 1 },
+			       .network.limited_count = 2 };
 
-	limit(&policy.network_limits, NET_LIMIT_TOTAL, 1000, 0);
-	limit(&policy.network_limits, NET_LIMIT_HOSTS, 1, 0);
-	limit(&policy.network_limits, NET_LIMIT_CONNECTIONS, 1, 0);
+	limit(&policy.network.limits, NET_LIMIT_TOTAL, 1000, 0);
+	limit(&policy.network.limits, NET_LIMIT_HOSTS, 1, 0);
+	limit(&policy.network.limits, NET_LIMIT_CONNECTIONS, 1, 0);
 	limit(&own, NET_LIMIT_OUT, 100, 0);
 	start();
 	assert_int_equal(connect_at(&both, "a.org", 0), -1);
 	quota_use(&both, QUOTA_OUT, 80);
-	next.network_limits = policy.network_limits;
-	limit(&next.network_limits, NET_LIMIT_TOTAL, 500, 0);
+	next.network.limits = policy.network.limits;
+	limit(&next.network.limits, NET_LIMIT_TOTAL, 500, 0);
 	limit(&more, NET_LIMIT_OUT, 90, 0);
 	assert_int_equal(quota_change(quota, &next, SECOND_NS), 0);
 	assert_int_equal(quota_ask(&session, QUOTA_IN, 5000, SECOND_NS), 420);

@@ -138,8 +138,8 @@ const struct file_plan_entry *fixture_plan(const char *path)
 {
 	const struct policy *policy = lang_policy(lang);
 
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (str_equal(policy->file_plan[i].path, path))
-			return &policy->file_plan[i];
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (str_equal(policy->files.plan[i].path, path))
+			return &policy->files.plan[i];
 	return NULL;
 }

@@ -73,12 +73,12 @@ static void files_are_contained(void **state)
 	size_t asked = 0;
 
 	for (size_t level = 0; level < TRUST_COUNT; level++)
-		for (size_t i = 0; i < at(level)->file_exact_count; i++)
+		for (size_t i = 0; i < at(level)->files.exact_count; i++)
 			for (size_t t = 0; t < ARRAY_SIZE(tails); t++) {
 				char path[4096];
 
 				assert_int_equal(str_format(path, sizeof path, "%s%s",
-							    at(level)->files[i].pattern, tails[t]),
+							    at(level)->files.rules[i].pattern, tails[t]),
 						 0);
 				check_path(path);
 				asked++;
@@ -110,8 +110,8 @@ static void everything_else_is_contained(void **state)
 	}
 	for (size_t i = 0; i + 1 < TRUST_COUNT; i++) {
 		assert_int_equal(at(i)->level, i);
-		assert_true(at(i)->exec_new_binaries <= at(i + 1)->exec_new_binaries);
-		assert_true(at(i)->user_namespaces <= at(i + 1)->user_namespaces);
+		assert_true(at(i)->exec.new_binaries <= at(i + 1)->exec.new_binaries);
+		assert_true(at(i)->exec.namespaces <= at(i + 1)->exec.namespaces);
 		assert_int_equal(at(i)->degrade & ~at(i + 1)->degrade, 0);
 		for (size_t r = 0; r < RESOURCE_COUNT; r++)
 			assert_true(at(i)->limits[r].value <= at(i + 1)->limits[r].value);
@@ -222,8 +222,8 @@ static void a_level_survives_the_snapshot(void **state)
 	assert_int_equal(snapshot_store(&bytes, at(TRUST_MEDIUM), NULL, 0), 0);
 	assert_int_equal(snapshot_load(&snapshot, bytes.bytes, bytes.size), 0);
 	loaded = snapshot_policy(snapshot);
-	for (size_t i = 0; i < loaded->file_count; i++) {
-		struct action action = { .kind = ACTION_FILE_WRITE, .subject = loaded->files[i].pattern };
+	for (size_t i = 0; i < loaded->files.count; i++) {
+		struct action action = { .kind = ACTION_FILE_WRITE, .subject = loaded->files.rules[i].pattern };
 		struct decision before = policy_decide(at(TRUST_MEDIUM), &action),
 				after = policy_decide(loaded, &action);
 

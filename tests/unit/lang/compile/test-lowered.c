@@ -101,9 +101,9 @@ static void check_numbers(const char *name)
 {
 	for (size_t i = 0; i + 1 < count; i++) {
 		assert_int_equal(at(i)->level, i);
-		assert_true(at(i)->exec_new_binaries <= at(i + 1)->exec_new_binaries);
-		assert_true(at(i)->user_namespaces <= at(i + 1)->user_namespaces);
-		assert_true(at(i)->network_default <= at(i + 1)->network_default);
+		assert_true(at(i)->exec.new_binaries <= at(i + 1)->exec.new_binaries);
+		assert_true(at(i)->exec.namespaces <= at(i + 1)->exec.namespaces);
+		assert_true(at(i)->network.default_verdict <= at(i + 1)->network.default_verdict);
 		assert_int_equal(at(i)->degrade & ~at(i + 1)->degrade, 0);
 		for (size_t r = 0; r < RESOURCE_COUNT; r++)
 			if (at(i)->limits[r].value > at(i + 1)->limits[r].value)
@@ -115,16 +115,16 @@ static void check_level(const char *name, const struct policy *policy)
 {
 	static const char *const tails[] = { "", "/x", "/.env", "/.git/hooks/pre-commit", "x" };
 
-	for (size_t i = 0; i < policy->file_exact_count; i++)
+	for (size_t i = 0; i < policy->files.exact_count; i++)
 		for (size_t t = 0; t < ARRAY_SIZE(tails); t++)
-			check_path(name, policy->files[i].pattern, tails[t]);
-	for (size_t i = 0; i < policy->network_count; i++)
-		if (policy->network[i].host)
-			check_host(name, policy->network[i].host);
-	for (size_t i = 0; i < policy->exec_exact_count; i++)
-		check_path(name, policy->exec[i].program, "");
-	for (size_t i = 0; i < policy->env_pass_count; i++)
-		check(name, &(struct action){ .kind = ACTION_ENV, .subject = policy->env_pass[i].pattern });
+			check_path(name, policy->files.rules[i].pattern, tails[t]);
+	for (size_t i = 0; i < policy->network.count; i++)
+		if (policy->network.rules[i].host)
+			check_host(name, policy->network.rules[i].host);
+	for (size_t i = 0; i < policy->exec.exact_count; i++)
+		check_path(name, policy->exec.rules[i].program, "");
+	for (size_t i = 0; i < policy->env.pass_count; i++)
+		check(name, &(struct action){ .kind = ACTION_ENV, .subject = policy->env.pass[i].pattern });
 }
 
 static void check_policy(const char *name, enum trust_level natural)
@@ -206,7 +206,7 @@ static void the_project_still_tightens(void **state)
 		assert_int_equal(policy_decide(at(i), &action).verdict,
 				 i < TRUST_MEDIUM ? VERDICT_DENY : VERDICT_ALLOW);
 	}
-	assert_false(at(TRUST_LOW)->exec_new_binaries);
+	assert_false(at(TRUST_LOW)->exec.new_binaries);
 	release();
 	/* Not lowered, the same is an error. */
 	fixture_request.is_lowered = false;

@@ -72,18 +72,18 @@ static void the_plan_leaves_out_what_changes_nothing(void **state)
 		buf_printf(&text, "    - /r/d%d/x\n", i);
 	policy = fixture_text(buf_text(&text));
 	assert_non_null(policy);
-	assert_int_equal(policy->file_plan_count, 2);
-	assert_true(policy->file_count >= 1002);
+	assert_int_equal(policy->files.plan_count, 2);
+	assert_true(policy->files.count >= 1002);
 	policy = fixture_text("atoll: 1\nfiles: {scratch: [/s], mask: [/s/m, /h, /w/m], write: [/w, /s/w], "
 			      "read: [/w/r, /s/w/r]}\n");
-	assert_int_equal(policy->file_plan_count, 6);
+	assert_int_equal(policy->files.plan_count, 6);
 	assert_null(fixture_plan("/s/m"));
 	assert_null(fixture_plan("/h"));
 	assert_int_equal(fixture_plan("/w/m")->class, FILE_MASK);
 	assert_true(fixture_plan("/w/r")->flags & FILE_NOFOLLOW);
 	assert_false(fixture_plan("/s/w")->flags & FILE_NOFOLLOW);
-	for (size_t i = 1; i < policy->file_plan_count; i++)
-		assert_true(strcmp(policy->file_plan[i - 1].path, policy->file_plan[i].path) < 0);
+	for (size_t i = 1; i < policy->files.plan_count; i++)
+		assert_true(strcmp(policy->files.plan[i - 1].path, policy->files.plan[i].path) < 0);
 }
 
 /* In a staged tree the mask layer can empty a directory; elsewhere a pattern is enforced only where it means a name. */
@@ -123,9 +123,9 @@ static void drop_takes_inherited_rules_away(void **state)
 
 static const char *env_value(const struct policy *policy, const char *name)
 {
-	for (size_t i = 0; i < policy->env_set_count; i++)
-		if (strcmp(policy->env_set[i].name, name) == 0)
-			return policy->env_set[i].value;
+	for (size_t i = 0; i < policy->env.set_count; i++)
+		if (strcmp(policy->env.set[i].name, name) == 0)
+			return policy->env.set[i].value;
 	return "";
 }
 
@@ -294,8 +294,8 @@ static void masks_by_glob_are_for_the_gate(void **state)
 		policy = fixture_text(text);
 		assert_non_null(policy);
 		assert_int_equal(policy->unenforced_count, 0);
-		for (size_t k = 0; k < policy->file_count; k++)
-			is_gated |= policy->files[k].flags & FILE_GATED;
+		for (size_t k = 0; k < policy->files.count; k++)
+			is_gated |= policy->files.rules[k].flags & FILE_GATED;
 		assert_int_equal(is_gated, rows[i].is_gated);
 	}
 }
@@ -344,7 +344,7 @@ static void what_cannot_be_enforced_is_listed(void **state)
 				      "ask: [/usr/bin/git]}\ntime: {rate: {exec: 5/s, file.write: 5/s}}\n")
 				 ->unenforced_count,
 			 0);
-	assert_int_equal(fixture_text("atoll: 1\nnetwork: {host: true, default: allow}\n")->network_mode,
+	assert_int_equal(fixture_text("atoll: 1\nnetwork: {host: true, default: allow}\n")->network.mode,
 			 NETWORK_HOST);
 }
 

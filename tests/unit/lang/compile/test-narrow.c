@@ -431,7 +431,8 @@ static void compare_everywhere(const struct policy *before, const struct policy 
 		narrowing);
 	for (size_t i = 0; i < RESOURCE_COUNT; i++)
 		assert_true(after->limits[i].value <= before->limits[i].value);
-	assert_true(after->network_mode <= before->network_mode && after->exec_default <= before->exec_default);
+	assert_true(after->network.mode <= before->network.mode &&
+		    after->exec.default_verdict <= before->exec.default_verdict);
 }
 
 static void no_narrowing_that_is_accepted_allows_more(void **state)

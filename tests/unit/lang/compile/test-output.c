@@ -185,9 +185,9 @@ static void a_body_from_a_file(void **state)
 	policy = fixture_compile();
 	if (!policy)
 		fail_msg("%s", fixture_errors());
-	assert_int_equal(policy->network[0].answer->body_size, 3);
-	assert_memory_equal(policy->network[0].answer->body, "a\0b", 3);
-	assert_string_equal(policy->network[0].answer->body_file, "/dir/data/b");
+	assert_int_equal(policy->network.rules[0].answer->body_size, 3);
+	assert_memory_equal(policy->network.rules[0].answer->body, "a\0b", 3);
+	assert_string_equal(policy->network.rules[0].answer->body_file, "/dir/data/b");
 }
 
 int main(void)

@@ -16,7 +16,7 @@
 
 static struct policy base = {
 	.name = "p", .project = "", .home = "",
-	.network_default_origin = { "network.default", "", 0 }, .exec_default_origin = { "exec.default", "", 0 },
+	.network.default_origin = { "network.default", "", 0 }, .exec.default_origin = { "exec.default", "", 0 },
 	.ask = { .timeout_ms = 1000, .webhook = "https://a.example/" },
 	.monitor = { .sessions = MONITOR_SESSIONS, .learn = MONITOR_LEARN },
 	.trust = { .start = TRUST_MEDIUM, .ceiling = TRUST_FULL, .half_life_ms = TRUST_HALF_LIFE_MS, .is_given = true,

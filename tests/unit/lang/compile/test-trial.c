@@ -85,16 +85,16 @@ static void check_grid(const struct policy *policy, const struct policy *trial)
 
 static void check_places(const struct policy *trial)
 {
-	for (size_t i = 0; i < trial->file_count; i++)
-		assert_int_not_equal(trial->files[i].class, FILE_WRITE);
-	for (size_t i = 0; i < trial->file_plan_count; i++)
-		assert_int_not_equal(trial->file_plan[i].class, FILE_WRITE);
-	assert_int_not_equal(trial->network_mode, NETWORK_HOST);
-	assert_int_equal(trial->publish_count, 0);
+	for (size_t i = 0; i < trial->files.count; i++)
+		assert_int_not_equal(trial->files.rules[i].class, FILE_WRITE);
+	for (size_t i = 0; i < trial->files.plan_count; i++)
+		assert_int_not_equal(trial->files.plan[i].class, FILE_WRITE);
+	assert_int_not_equal(trial->network.mode, NETWORK_HOST);
+	assert_int_equal(trial->network.publish_count, 0);
 	assert_int_equal(trial->device_count, 0);
-	assert_int_equal(trial->audit_network, AUDIT_ALL);
-	assert_int_equal(trial->audit_exec, AUDIT_ALL);
-	assert_int_equal(trial->stage_auto, STAGE_AUTO_OFF);
+	assert_int_equal(trial->audit.network, AUDIT_ALL);
+	assert_int_equal(trial->audit.exec, AUDIT_ALL);
+	assert_int_equal(trial->stage.snapshots, STAGE_AUTO_OFF);
 	assert_false(external_is_given(&trial->external));
 	assert_false(trial->ask.bell || trial->ask.prompt || trial->ask.desktop || trial->ask.webhook_answers);
 	assert_null(trial->ask.webhook);
@@ -122,9 +122,9 @@ static void it_is_only_ever_tighter(void **state)
 
 static enum file_class planned(const struct policy *policy, const char *path)
 {
-	for (size_t i = 0; i < policy->file_plan_count; i++)
-		if (str_equal(policy->file_plan[i].path, path))
-			return policy->file_plan[i].class;
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (str_equal(policy->files.plan[i].path, path))
+			return policy->files.plan[i].class;
 	return FILE_HIDDEN;
 }
 

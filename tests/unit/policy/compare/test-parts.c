@@ -21,8 +21,8 @@ static const struct net_rule uses_one[] = { { .verdict = VERDICT_ALLOW, .host = 
 
 static struct policy base(void)
 {
-	return (struct policy){ .name = "x", .project = "/p", .home = "/h", .files = files, .file_count = 1,
-				.network = plain, .network_count = 1 };
+	return (struct policy){ .name = "x", .project = "/p", .home = "/h", .files.rules = files, .files.count = 1,
+				.network.rules = plain, .network.count = 1 };
 }
 
 static void places_and_the_network_do_not_matter(void **state)
@@ -30,11 +30,11 @@ static void places_and_the_network_do_not_matter(void **state)
 	struct policy a = base(), b = base();
 
 	b.name = "y";
-	b.files = elsewhere;
-	b.network = NULL;
-	b.network_count = 0;
-	b.network_default = VERDICT_ALLOW;
-	b.network_limits.of[NET_LIMIT_TOTAL].amount = 5;
+	b.files.rules = elsewhere;
+	b.network.rules = NULL;
+	b.network.count = 0;
+	b.network.default_verdict = VERDICT_ALLOW;
+	b.network.limits.of[NET_LIMIT_TOTAL].amount = 5;
 	assert_int_equal(policy_compare_parts(&a, &b), 0);
 }
 
@@ -54,23 +54,23 @@ static void everything_else_is_named(void **state)
 	static const struct publish_rule publish[] = { { .port = 80 } };
 	static const char *const canaries[] = { "c", NULL };
 
-	CHANGED(POLICY_PART_FILES, b.files = other);
-	CHANGED(POLICY_PART_FILES, b.file_count = 0);
+	CHANGED(POLICY_PART_FILES, b.files.rules = other);
+	CHANGED(POLICY_PART_FILES, b.files.count = 0);
 	CHANGED(POLICY_PART_FILES, b.project = "/q");
-	CHANGED(POLICY_PART_EXEC, (b.exec = exec, b.exec_count = 1));
-	CHANGED(POLICY_PART_EXEC, b.exec_new_binaries = true);
+	CHANGED(POLICY_PART_EXEC, (b.exec.rules = exec, b.exec.count = 1));
+	CHANGED(POLICY_PART_EXEC, b.exec.new_binaries = true);
 	CHANGED(POLICY_PART_LIMITS, b.limits[RESOURCE_WALL_MS].value = 1);
-	CHANGED(POLICY_PART_ENV, (b.env_set = set, b.env_set_count = 1));
+	CHANGED(POLICY_PART_ENV, (b.env.set = set, b.env.set_count = 1));
 	CHANGED(POLICY_PART_DEVICES, (b.devices = devices, b.device_count = 1));
-	CHANGED(POLICY_PART_DATA, b.canaries = canaries);
-	CHANGED(POLICY_PART_DATA, b.canary_files = canaries);
-	CHANGED(POLICY_PART_AUDIT, b.audit_network = AUDIT_ALL);
-	CHANGED(POLICY_PART_STAGE, b.stage_auto = STAGE_AUTO_EXEC);
+	CHANGED(POLICY_PART_DATA, b.data.canaries = canaries);
+	CHANGED(POLICY_PART_DATA, b.data.canary_files = canaries);
+	CHANGED(POLICY_PART_AUDIT, b.audit.network = AUDIT_ALL);
+	CHANGED(POLICY_PART_STAGE, b.stage.snapshots = STAGE_AUTO_EXEC);
 	CHANGED(POLICY_PART_MONITOR, b.monitor.canary = MONITOR_FREEZE);
 	CHANGED(POLICY_PART_DEGRADE, b.degrade = 1);
-	CHANGED(POLICY_PART_PUBLISH, (b.publish = publish, b.publish_count = 1));
-	CHANGED(POLICY_PART_INJECT, b.network = uses_one);
-	CHANGED(POLICY_PART_INJECT, (a.network = uses_two, b.network = uses_one));
+	CHANGED(POLICY_PART_PUBLISH, (b.network.publish = publish, b.network.publish_count = 1));
+	CHANGED(POLICY_PART_INJECT, b.network.rules = uses_one);
+	CHANGED(POLICY_PART_INJECT, (a.network.rules = uses_two, b.network.rules = uses_one));
 }
 
 /* `atoll policy set` refuses what it cannot change by these parts: a value in none of them is taken and not done. */

@@ -18,7 +18,7 @@ static void says_what_may_be_done(void **state)
 		{ "/usr", FILE_READ, 0, 0 },
 	};
 	struct policy policy = {
-		.name = "medium", .level = TRUST_MEDIUM, .file_plan = plan, .file_plan_count = 2
+		.name = "medium", .level = TRUST_MEDIUM, .files.plan = plan, .files.plan_count = 2
 	};
 	cleanup_buf struct buf out;
 	const char *text;
@@ -50,8 +50,8 @@ static void says_what_happens_with_hosts_that_no_rule_lists(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct policy policy = { .name = "x", .network_mode = NETWORK_GATE,
-					 .network_default = cases[i].verdict };
+		struct policy policy = { .name = "x", .network.mode = NETWORK_GATE,
+					 .network.default_verdict = cases[i].verdict };
 		cleanup_buf struct buf out;
 
 		buf_init(&out, 1 << 16);

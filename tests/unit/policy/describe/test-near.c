@@ -18,8 +18,8 @@ static const uint32_t parents[] = { UINT32_MAX, 0, UINT32_MAX };
 
 static struct policy make_policy(enum trust_level level)
 {
-	return (struct policy){ .level = level, .files = files, .file_count = ARRAY_SIZE(files),
-				.file_exact_count = ARRAY_SIZE(files), .file_parents = parents };
+	return (struct policy){ .level = level, .files.rules = files, .files.count = ARRAY_SIZE(files),
+				.files.exact_count = ARRAY_SIZE(files), .files.parents = parents };
 }
 
 static bool may_ask(const struct policy *policy, enum action_kind kind, const char *subject)
@@ -53,8 +53,8 @@ static void a_rule_that_asks_is_heard_at_every_level(void **state)
 	static const struct path_rule asks[] = { { .pattern = "/srv/data", .origin = { "files.ask[0]", "", 0 } } };
 	struct policy none = make_policy(TRUST_NONE);
 
-	none.file_asks = asks;
-	none.file_ask_count = 1;
+	none.files.asks = asks;
+	none.files.ask_count = 1;
 	assert_true(may_ask(&none, ACTION_FILE_READ, "/srv/data/x"));
 	assert_false(may_ask(&none, ACTION_FILE_READ, "/srv/other"));
 	assert_true(policy_hears_requests(&none));
@@ -67,7 +67,7 @@ static void places_near_come_first(void **state)
 		{ "/home/u/data/2023/x", FILE_MASK, 0, 0 },	       { "/home/u/p", FILE_STAGE, 0, 0 },
 		{ "/usr", FILE_READ, 0, 0 },
 	};
-	struct policy policy = { .file_plan = plan, .file_plan_count = ARRAY_SIZE(plan), .project = "/home/u/p" };
+	struct policy policy = { .files.plan = plan, .files.plan_count = ARRAY_SIZE(plan), .project = "/home/u/p" };
 	struct action action = { .kind = ACTION_FILE_READ, .subject = "/home/u/data/2024" };
 	const char *names[POLICY_NEAR_MAX];
 
@@ -88,7 +88,7 @@ static void hosts_near_are_of_the_same_domain(void **state)
 		{ .verdict = VERDICT_ALLOW, .host = "other.org" },
 		{ .verdict = VERDICT_ALLOW, .cidr = "10.0.0.0/8" },
 	};
-	struct policy policy = { .network = rules, .network_count = ARRAY_SIZE(rules) };
+	struct policy policy = { .network.rules = rules, .network.count = ARRAY_SIZE(rules) };
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "www.example.org", .port = 22 };
 	const char *names[POLICY_NEAR_MAX];
 

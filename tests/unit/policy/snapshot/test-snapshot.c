@@ -67,45 +67,45 @@ static const struct policy policy = {
 	.level = TRUST_HIGH,
 	.project = "/home/u/p",
 	.home = "/home/u",
-	.files = files,
-	.file_count = 3,
-	.file_exact_count = 2,
-	.file_plan = plan,
-	.file_plan_count = 2,
-	.file_asks = asks,
-	.file_ask_count = 1,
-	.protects = asks,
-	.protect_count = 1,
-	.network_mode = NETWORK_GATE,
-	.network_default = VERDICT_ASK,
-	.network_default_origin = { "network.default", "/p.yaml", 2 },
-	.network = network,
-	.network_count = 3,
-	.network_exact_count = 2,
-	.network_limits = { .of = { [NET_LIMIT_TOTAL] = { 1 << 30, 0 }, [NET_LIMIT_REQUESTS] = { 600, 60000 } } },
-	.network_limited = (const uint32_t[]){ 0 },
-	.network_limited_count = 1,
-	.network_cooldown = { 20, 10000, 60000 },
-	.publish = publish,
-	.publish_count = 1,
-	.exec = exec,
-	.exec_count = 2,
-	.exec_exact_count = 1,
-	.exec_default = VERDICT_ASK,
-	.exec_default_origin = { "exec.default", "/p.yaml", 3 },
-	.exec_new_binaries = true,
+	.files.rules = files,
+	.files.count = 3,
+	.files.exact_count = 2,
+	.files.plan = plan,
+	.files.plan_count = 2,
+	.files.asks = asks,
+	.files.ask_count = 1,
+	.files.protects = asks,
+	.files.protect_count = 1,
+	.network.mode = NETWORK_GATE,
+	.network.default_verdict = VERDICT_ASK,
+	.network.default_origin = { "network.default", "/p.yaml", 2 },
+	.network.rules = network,
+	.network.count = 3,
+	.network.exact_count = 2,
+	.network.limits = { .of = { [NET_LIMIT_TOTAL] = { 1 << 30, 0 }, [NET_LIMIT_REQUESTS] = { 600, 60000 } } },
+	.network.limited = (const uint32_t[]){ 0 },
+	.network.limited_count = 1,
+	.network.cooldown = { 20, 10000, 60000 },
+	.network.publish = publish,
+	.network.publish_count = 1,
+	.exec.rules = exec,
+	.exec.count = 2,
+	.exec.exact_count = 1,
+	.exec.default_verdict = VERDICT_ASK,
+	.exec.default_origin = { "exec.default", "/p.yaml", 3 },
+	.exec.new_binaries = true,
 	.rates = { [RATE_FILE_WRITE] = { 600, 60000 } },
 	.cooldown = { 5, 1000, 2000 },
 	.limits = { [RESOURCE_MEMORY] = { 4096, { "resources.memory", "/p.yaml", 15 } } },
-	.env_pass = pass,
-	.env_pass_count = 1,
-	.env_set = set,
-	.env_set_count = 1,
+	.env.pass = pass,
+	.env.pass_count = 1,
+	.env.set = set,
+	.env.set_count = 1,
 	.devices = devices,
 	.device_count = 1,
-	.data_secrets = DATA_MASK,
-	.audit_files = AUDIT_WRITES,
-	.audit_exec = AUDIT_ALL,
+	.data.secrets = DATA_MASK,
+	.audit.files = AUDIT_WRITES,
+	.audit.exec = AUDIT_ALL,
 	.degrade = 1u << WALL_MASK_LATE,
 	.unenforced = unenforced,
 	.unenforced_count = 1,
@@ -130,53 +130,53 @@ static int forget(void **state)
 
 static void check_rules(const struct policy *p)
 {
-	assert_int_equal(p->file_count, 3);
-	assert_string_equal(p->files[1].pattern, "/usr");
-	assert_string_equal(p->files[1].except[0], "/usr/src");
-	assert_null(p->files[1].except[1]);
-	assert_null(p->files[0].except);
-	assert_string_equal(p->files[2].origin.id, "files.mask[0]");
-	assert_int_equal(p->files[2].origin.line, 4);
-	assert_int_equal(p->file_plan_count, 2);
-	assert_int_equal(p->file_plan[1].rule, 1);
-	assert_int_equal(p->network_count, 3);
-	assert_string_equal(p->network[0].host, "api.example.org");
-	assert_null(p->network[0].cidr);
-	assert_int_equal(p->network[0].port_count, 2);
-	assert_int_equal(p->network[0].ports[1], 8443);
-	assert_string_equal(p->network[0].http[0].methods[1], "POST");
-	assert_string_equal(p->network[0].http[0].paths[0], "/v1/**");
-	assert_null(p->network[0].answer);
-	assert_int_equal(p->network[1].answer->status, 404);
-	assert_string_equal(p->network[1].answer->fields[1], "text/plain");
-	assert_null(p->network[1].answer->fields[2]);
-	assert_int_equal(p->network[1].answer->body_size, 3);
-	assert_memory_equal(p->network[1].answer->body, "a\0b", 3);
-	assert_string_equal(p->network[1].answer->body_file, "/body");
-	assert_string_equal(p->network[2].cidr, "10.0.0.0/8");
-	assert_string_equal(p->exec[1].argv[2], "**");
-	assert_null(p->exec[1].program);
+	assert_int_equal(p->files.count, 3);
+	assert_string_equal(p->files.rules[1].pattern, "/usr");
+	assert_string_equal(p->files.rules[1].except[0], "/usr/src");
+	assert_null(p->files.rules[1].except[1]);
+	assert_null(p->files.rules[0].except);
+	assert_string_equal(p->files.rules[2].origin.id, "files.mask[0]");
+	assert_int_equal(p->files.rules[2].origin.line, 4);
+	assert_int_equal(p->files.plan_count, 2);
+	assert_int_equal(p->files.plan[1].rule, 1);
+	assert_int_equal(p->network.count, 3);
+	assert_string_equal(p->network.rules[0].host, "api.example.org");
+	assert_null(p->network.rules[0].cidr);
+	assert_int_equal(p->network.rules[0].port_count, 2);
+	assert_int_equal(p->network.rules[0].ports[1], 8443);
+	assert_string_equal(p->network.rules[0].http[0].methods[1], "POST");
+	assert_string_equal(p->network.rules[0].http[0].paths[0], "/v1/**");
+	assert_null(p->network.rules[0].answer);
+	assert_int_equal(p->network.rules[1].answer->status, 404);
+	assert_string_equal(p->network.rules[1].answer->fields[1], "text/plain");
+	assert_null(p->network.rules[1].answer->fields[2]);
+	assert_int_equal(p->network.rules[1].answer->body_size, 3);
+	assert_memory_equal(p->network.rules[1].answer->body, "a\0b", 3);
+	assert_string_equal(p->network.rules[1].answer->body_file, "/body");
+	assert_string_equal(p->network.rules[2].cidr, "10.0.0.0/8");
+	assert_string_equal(p->exec.rules[1].argv[2], "**");
+	assert_null(p->exec.rules[1].program);
 }
 
 static void check_limits(const struct policy *p)
 {
-	assert_int_equal(p->network_limits.of[NET_LIMIT_TOTAL].amount, 1 << 30);
-	assert_int_equal(p->network_limits.of[NET_LIMIT_REQUESTS].period_ms, 60000);
-	assert_int_equal(p->network_limited_count, 1);
-	assert_int_equal(p->network_limited[0], 0);
-	assert_int_equal(p->network[0].limits->of[NET_LIMIT_OUT].amount, 4096);
-	assert_null(p->network[1].limits);
-	assert_int_equal(p->network_cooldown.denials, 20);
-	assert_int_equal(p->network_cooldown.pause_ms, 60000);
-	assert_int_equal(p->exec_default, VERDICT_ASK);
-	assert_int_equal(p->exec_default_origin.line, 3);
+	assert_int_equal(p->network.limits.of[NET_LIMIT_TOTAL].amount, 1 << 30);
+	assert_int_equal(p->network.limits.of[NET_LIMIT_REQUESTS].period_ms, 60000);
+	assert_int_equal(p->network.limited_count, 1);
+	assert_int_equal(p->network.limited[0], 0);
+	assert_int_equal(p->network.rules[0].limits->of[NET_LIMIT_OUT].amount, 4096);
+	assert_null(p->network.rules[1].limits);
+	assert_int_equal(p->network.cooldown.denials, 20);
+	assert_int_equal(p->network.cooldown.pause_ms, 60000);
+	assert_int_equal(p->exec.default_verdict, VERDICT_ASK);
+	assert_int_equal(p->exec.default_origin.line, 3);
 	assert_int_equal(p->rates[RATE_EXEC].amount, 0);
 	assert_int_equal(p->rates[RATE_FILE_WRITE].period_ms, 60000);
 	assert_int_equal(p->cooldown.within_ms, 1000);
-	assert_int_equal(p->publish_count, 1);
-	assert_int_equal(p->publish[0].port, 8080);
-	assert_int_equal(p->publish[0].host_port, 18080);
-	assert_true(p->publish[0].is_inet6);
+	assert_int_equal(p->network.publish_count, 1);
+	assert_int_equal(p->network.publish[0].port, 8080);
+	assert_int_equal(p->network.publish[0].host_port, 18080);
+	assert_true(p->network.publish[0].is_inet6);
 }
 
 static void check_ask(const struct ask_settings *ask)
@@ -202,17 +202,17 @@ static void loads_what_was_stored(void **state)
 	assert_int_equal(p->level, TRUST_HIGH);
 	assert_string_equal(p->home, "/home/u");
 	check_rules(p);
-	assert_int_equal(p->network_default, VERDICT_ASK);
+	assert_int_equal(p->network.default_verdict, VERDICT_ASK);
 	check_ask(&p->ask);
 	assert_string_equal(p->external.command[1], "-x");
 	assert_true(p->external.when == VERIFY_ALL && p->external.breaker.denials == 3);
 	assert_int_equal(p->external.narrow, NARROW_TRY);
 	check_limits(p);
 	assert_int_equal(p->limits[RESOURCE_MEMORY].value, 4096);
-	assert_int_equal(p->data_secrets, DATA_MASK);
+	assert_int_equal(p->data.secrets, DATA_MASK);
 	assert_int_equal(p->degrade, 1u << WALL_MASK_LATE);
-	assert_true(p->exec_new_binaries);
-	assert_string_equal(p->env_set[0].value, "1");
+	assert_true(p->exec.new_binaries);
+	assert_string_equal(p->env.set[0].value, "1");
 	assert_string_equal(p->devices[0].name, "kvm");
 	assert_string_equal(p->unenforced[0].what, "network.allow");
 	loaded = snapshot_sources(snapshot, &count);
@@ -324,11 +324,11 @@ static void a_thousand_rules_load_at_once(void **state)
 	enum { COUNT = 1000, ROUNDS = 200 };
 	struct file_rule *many = calloc(COUNT, sizeof *many);
 	struct policy large = { .ask = { .timeout_ms = 1 },
-				.files = many,
-				.file_count = COUNT,
-				.file_exact_count = COUNT,
-				.file_plan = plan,
-				.file_plan_count = 2 };
+				.files.rules = many,
+				.files.count = COUNT,
+				.files.exact_count = COUNT,
+				.files.plan = plan,
+				.files.plan_count = 2 };
 	static char text[COUNT][64], ids[COUNT][32];
 	struct timespec start, end;
 	cleanup_buf struct buf bytes;
