@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 HOT    := atoll atoll-init atoll-request
 HOST   := atoll-desk atoll-egress atoll-judge atoll-learn atoll-notify atoll-policy atoll-log atoll-stage atoll-secret atoll-token atoll-top atoll-verify
 
-.PHONY: all help run check check-unit check-compat check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages report-verify
+.PHONY: all help run demo check check-unit check-compat check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages report-verify
 
 all: packages $(BUILD)/musl/build.ninja $(BUILD)/host/build.ninja ## build; the programs are in build/bin
 	@ninja -C $(BUILD)/musl --quiet
@@ -34,6 +34,9 @@ bench-packages:
 	@tools/install-packages build check bench || true
 
 run: all ## build a real project inside the default boundary, then let a hostile script try to get out
+	@tools/prove $(BIN)/atoll
+
+demo: all ## a minute with atoll: what an agent did, review, apply, undo
 	@tools/demo $(BIN)/atoll
 
 # A build that begins here is the one that tolerates no warning, so that tools/check need not make another.
@@ -53,8 +56,8 @@ check-vm-systemd: check-packages all ## the same for a user who needs a scope fr
 	@tools/install-packages vm
 	@tools/check-vm $(BUILD) --systemd
 
-check-bare: ## the same and `make run` on a bare Debian 12 (root; needs debootstrap)
-	@tools/bare-debian run check
+check-bare: ## the README's blocks, `make run` and every suite on a bare Debian 12 (root; needs debootstrap)
+	@tools/bare-debian run readme check
 
 check-agents: check-packages all ## the real agents start under their policies (npm registry, a gigabyte)
 	@ATOLL_BIN=$(BIN) ATOLL_TESTS_AGENTS=1 $(PYTHON) -m pytest -q tests/integration/test_agents.py

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a hijacked agent would try, run inside the boundary by tools/demo. Never run it outside: as root it
+# What a hijacked agent would try, run inside the boundary by tools/prove. Never run it outside: as root it
 # would do what it says. Each attempt prints "group TAB name TAB status TAB what was said"; status 0 means
-# that it worked here, and tools/demo checks from outside what that was worth.
+# that it worked here, and tools/prove checks from outside what that was worth.
 #
 #   hostile.sh TCP UDP ABSTRACT VICTIM MARK     hostile.sh --list (only names what would be tried)
 #
