@@ -12,10 +12,10 @@
 #include "box/state.h"
 #include "build/mount-plan.h"
 #include "gate-exec/gate.h"
-#include "gate-exec/verifier.h"
 #include "jail/filter.h"
 #include "jail/mediation.h"
 #include "os/fd.h"
+#include "os/path.h"
 #include "policy/decide.h"
 #include "policy/describe/describe.h"
 #include "supervise/peer.h"
@@ -369,7 +369,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
 	buf_init_fixed(&limits_text, texts->limits_memory, sizeof texts->limits_memory);
-	r = policy_describe(box->run.policy->policy, &limits_text);
+	r = policy_describe(box->run.policy->policy, path_is_there, &limits_text);
 	input.limits_text = buf_text(&limits_text);
 	input.limits_size = limits_text.size;
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "plan", "cannot describe the policy: %s", err_errno_name(-r)) :

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 #include "build/accounts.h"
@@ -118,6 +119,22 @@ static int add_hosts(struct plan *plan)
 	return add_file_if(plan, "/etc/hosts", text, resolver, JAIL_OPTIONAL);
 }
 
+/*
+ * Settings of an agent for the inside alone. Where the machine has such a file it stays: its administrator wrote it.
+ * Where the view of /etc cannot take names in, they are missing, and what they would have said is said by a refusal.
+ */
+static int add_settings(struct plan *plan)
+{
+	const char *const *file = plan->input->policy->agent.settings;
+	struct stat st;
+	int r = 0;
+
+	for (; r == 0 && file && *file; file += 2)
+		if (plan_policy_names(plan->input->policy, "/etc") && lstat(file[0], &st) < 0)
+			r = add_file_if(plan, file[0], file[1], "agent.settings", JAIL_OPTIONAL);
+	return r;
+}
+
 int plan_add_etc(struct plan *plan)
 {
 	const struct plan_input *input = plan->input;
@@ -125,5 +142,7 @@ int plan_add_etc(struct plan *plan)
 
 	if (r == 0 && input->policy->network.mode == NETWORK_GATE)
 		r = add_name_server(plan);
+	if (r == 0)
+		r = add_settings(plan);
 	return r < 0 ? r : add_hosts(plan);
 }

@@ -93,16 +93,21 @@ const struct file_plan_entry *plan_entry_around(const struct policy *policy, siz
 	return NULL;
 }
 
-static uint32_t entry_flags(const struct plan *plan, const struct policy *policy,
-			    const struct file_plan_entry *entry)
+static uint32_t entry_flags(const struct plan *plan, const struct policy *policy, size_t index)
 {
+	const struct file_plan_entry *entry = &policy->files.plan[index], *around;
 	uint32_t flags = (entry->flags & FILE_OPTIONAL ? JAIL_OPTIONAL : 0) |
 			 (entry->flags & FILE_NOEXEC ? JAIL_NOEXEC : 0);
 
 	if (entry->class == FILE_WRITE)
 		return flags | JAIL_OWNED | (plan->new_binaries ? 0 : JAIL_NOEXEC);
-	/* What belongs to the project looks as if it belonged to whoever works on it, read-only or not. */
-	if (policy->project[0] && path_is_below(entry->path, policy->project))
+	around = plan_entry_around(policy, index);
+	/*
+	 * What belongs to the project looks as if it belonged to whoever works on it, read-only or not; so do the files of a
+	 * tree that is written, which its owner alone may read, as agents make their own.
+	 */
+	if ((policy->project[0] && path_is_below(entry->path, policy->project)) ||
+	    (around && (around->class == FILE_WRITE || around->class == FILE_STAGE)))
 		flags |= JAIL_OWNED;
 	return flags | JAIL_RDONLY;
 }
@@ -177,7 +182,7 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 		return r;
 	around = entry->flags & FILE_NOFOLLOW ? plan_entry_around(policy, index) : NULL;
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
-					      .flags = entry_flags(plan, policy, entry) |
+					      .flags = entry_flags(plan, policy, index) |
 						       (takes_names(plan, policy, index) ? JAIL_LAYERED : 0),
 					      .target = entry->path,
 					      .source = entry->path,

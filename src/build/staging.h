@@ -13,7 +13,6 @@
 #include "build/stage-backend.h"
 #include "stage/layer/chain.h"
 #include "stage/change/change.h"
-#include "stage/layer/linked.h"
 #include "stage/record/record.h"
 
 struct staging {
@@ -30,11 +29,8 @@ struct staging {
 	bool is_unlike_origin;      /* a fork that wrote, so that it counts although nothing may differ from the host */
 	bool is_in_use;             /* it should have gone, but a command was at work on it */
 	bool is_kept;               /* it has changes, is unlike its origin, or was applied or named while it ran */
-	struct stage_linked linked; /* what was put into the live layers before the sandbox began */
-	bool is_linked;             /* a link was made inside, and noted */
 	bool has_trash;             /* stage.gone in the session's directory waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
-	char unseen[SESSION_ID_SIZE]; /* the one of which was said at the start that this run does not see them; "": none */
 };
 
 /* Stages nothing yet: can be given to staging_done(). */
@@ -66,22 +62,10 @@ struct staging_input {
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;
 
 /*
- * Something inside is about to make a hard link: noted once, for those who begin on its layers. Where that fails a fork
- * parts what is one file here, which is no reason to refuse a link. The sandbox's ids are given back.
- */
-void staging_note_link(struct staging *staging);
-
-/*
  * The jail did not take the trees: says so in words where the reason is something that is mounted below one of them.
  * *err is left alone otherwise.
  */
 void staging_explain(const struct plan *plan, bool run_as_root, struct err *err);
-
-/*
- * Before the run: says that another session of this project has changes that nobody reviewed and this run does not see,
- * and how to go on from them; once for each session. Nothing where there is none.
- */
-void staging_put_unseen(struct staging *staging, const struct run_request *request, struct buf *out);
 
 /* When nothing runs any more: what changed. */
 void staging_count(struct staging *staging, const struct run_request *request, const struct policy *policy);
@@ -93,9 +77,6 @@ void staging_count(struct staging *staging, const struct run_request *request, c
  */
 int staging_conclude(struct staging *staging, const struct run_request *request, bool is_dropped,
 		     int session_fd) MUST_USE;
-
-/* At the end: that another session has such changes, where the start has not said so. */
-void staging_put_earlier(const struct staging *staging, struct buf *out);
 
 /* What staging_conclude() threw away, as guardian_dismiss() takes it; NULL where that is nothing. */
 const char *staging_trash(const struct staging *staging, const struct run_request *request);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 extern char **environ;
 
 static bool is_variable_name(const char *text, size_t length)

@@ -17,11 +17,11 @@
 #include "client/recording.h"
 #include "client/secrets.h"
 #include "client/tokens.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "policy/decide.h"
 #include "policy/publish.h"
 #include "policy/trial.h"
+#include "session/agent-start.h"
 
 extern char **environ;
 
@@ -447,6 +447,7 @@ static int collect(const struct run_setup *given, const struct dirs *dirs, struc
 	request->placeholders = inputs->secrets.variables;
 	request->secrets_fd = take_fd(&inputs->secrets.values_fd);
 	r = open_tape(given, snapshot_policy(inputs->compiled.snapshot), request, err);
+	r = r == 0 ? agent_prepare(snapshot_policy(inputs->compiled.snapshot), request, err) : r;
 	if (r == 0 && given->token && !inputs->has_presented)
 		r = present_token(given, dirs, inputs, err);
 	request->token = inputs->held.bytes;

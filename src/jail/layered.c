@@ -59,13 +59,28 @@ static bool is_shown_by(const struct root *root, size_t index, const char *name)
 	return true;
 }
 
-/* One directory further in both, with the host's mode. 1: the host has no such directory. */
-static int step_into(struct step *step, const struct step *at, const char *name)
+/* One that the host does not have, for a file of ours. */
+static int make_step(struct step *step, const struct step *at, const char *name)
+{
+	int fd = mkdirat(at->layer, name, 0755) < 0 && errno != EEXIST ? -errno :
+		       path_open2(at->layer, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
+
+	if (fd < 0)
+		return fd;
+	step_done(step);
+	*step = (struct step){ FD_NONE, fd };
+	return 0;
+}
+
+/* One directory further in both, with the host's mode. 1: the host has no such directory, and none is to be made. */
+static int step_into(struct step *step, const struct step *at, const char *name, bool makes)
 {
 	struct step next = { FD_NONE, FD_NONE };
 	struct stat st;
 
-	next.host = path_open2(at->host, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
+	next.host = at->host < 0 ? -ENOENT : path_open2(at->host, name, O_PATH | O_DIRECTORY, 0, IN_TREE);
+	if (next.host == -ENOENT && makes)
+		return make_step(step, at, name);
 	if (next.host < 0)
 		return next.host == -ENOENT || next.host == -ENOTDIR || next.host == -ELOOP || next.host == -EXDEV ||
 		       next.host == -EACCES ? 1 : next.host;
@@ -117,11 +132,11 @@ static int put(const struct step *trees, const char *path, const struct jail_mou
 		}
 		memcpy(name, path, (size_t)(end - path));
 		name[end - path] = 0;
-		r = step_into(&step, at, name);
+		r = step_into(&step, at, name, mount->kind == JAIL_FILE);
 		at = &step;
 	}
 	if (r == 0)
-		r = is_link(at->host, path) ? 1 : put_name(at, path, mount);
+		r = at->host >= 0 && is_link(at->host, path) ? 1 : put_name(at, path, mount);
 	step_done(&step);
 	return r;
 }

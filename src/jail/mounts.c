@@ -97,6 +97,8 @@ static int mount_file(struct root *root, const struct jail_mount *mount)
 	int r;
 
 	parent = root_open_parent(root, mount->target, &name);
+	if (mount->flags & JAIL_OPTIONAL && (parent == -ENOENT || parent == -EROFS))
+		return 0;
 	if (parent < 0 || fstat(parent, &st) < 0)
 		return root_fail(root, mount, parent < 0 ? parent : -errno, "cannot reach");
 	/* In the root itself, which becomes read-only, the file needs no mount; nor does one that may be written to. */

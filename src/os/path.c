@@ -199,3 +199,8 @@ int path_chmod(int path_fd, mode_t mode)
 
 	return r < 0 ? r : chmod(link, mode & 07777) < 0 ? -errno : 0;
 }
+
+bool path_is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}

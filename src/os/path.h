@@ -7,6 +7,7 @@
  */
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,6 +31,9 @@ int path_real(const char *path, char *out, size_t size) MUST_USE;
  * the file system does not keep it.
  */
 int path_birth_ns(int dir_fd, const char *name, uint64_t *ret_ns) MUST_USE;
+
+/* Whether there is something of this name, to be seen by this program; a link that leads nowhere is nothing. */
+bool path_is_there(const char *path);
 
 /* chmod(2) of what path_fd (O_PATH will do, but of no link) is open on, whatever its names are by now. -errno. */
 int path_chmod(int path_fd, mode_t mode) MUST_USE;

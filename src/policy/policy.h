@@ -213,6 +213,7 @@ struct publish_rule {
 	uint16_t port;
 	uint16_t host_port;          /* 0: any that is free */
 	bool is_inet6;               /* ::1 of the host, else 127.0.0.1 */
+	bool is_on_demand;           /* opened once something inside listens on the port; taken elsewhere: said */
 	struct rule_origin origin;
 };
 
@@ -282,6 +283,7 @@ enum stage_auto { STAGE_AUTO_OFF, STAGE_AUTO_EXEC, STAGE_AUTO_COUNT }; /* when a
 
 /* Who makes staged trees: the kernel; where it cannot, fuse-overlayfs; fuse-overlayfs. Each lets the next be more. */
 enum stage_backend { STAGE_BY_OVERLAY, STAGE_BY_AUTO, STAGE_BY_FUSE, STAGE_BACKEND_COUNT };
+
 enum data_action { DATA_OFF, DATA_FLAG, DATA_MASK, DATA_DENY, DATA_ACTION_COUNT };
 
 enum { ASK_TIMEOUT_MS = 60000, ASK_TIMEOUT_MAX_MS = 86400000, ASK_WEBHOOK_MAX = 2048 };
@@ -368,6 +370,16 @@ static inline bool external_is_given(const struct external_verifier *verifier)
 {
 	return verifier->command || verifier->url;
 }
+
+/* What an agent needs to work, beside what it may do: `agent:`. Each list ends with NULL; NULL: it is empty. */
+struct agent_settings {
+	const char *const *command;     /* what runs where no command is given */
+	const char *const *directories; /* its state, made on the host where it is missing: absolute, below the home */
+	const char *const *files;       /* the same: a path, then what stands in it at first, and so on */
+	const char *const *settings;    /* files below /etc that stand inside alone: path and content, and so on */
+};
+
+enum { AGENT_FILES_MAX = 64, AGENT_CONTENT_MAX = 4096 }; /* of each list; bytes of one file */
 
 enum network_mode {
 	NETWORK_NONE,       /* an empty namespace: the default verdict is deny and nothing is allowed */
@@ -504,6 +516,7 @@ struct policy {
 	struct policy_stage stage;
 	struct ask_settings ask;
 	struct trust_settings trust;
+	struct agent_settings agent;
 	uint32_t degrade;            /* bit 1u << enum wall */
 	const struct unenforced *unenforced;
 	size_t unenforced_count;

@@ -16,7 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 17,
+	SNAPSHOT_VERSION = 18,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -111,6 +111,10 @@ struct snapshot_external {
 	uint32_t narrow, command, url, model, secret, when, breaker_action;
 };
 
+struct snapshot_agent { /* vectors */
+	uint32_t command, directories, files, settings;
+};
+
 struct snapshot_scalars {
 	uint32_t name, project, home;
 	uint32_t level;
@@ -126,6 +130,7 @@ struct snapshot_scalars {
 	struct snapshot_monitor monitor;
 	struct snapshot_trust trust;
 	struct snapshot_external external;
+	struct snapshot_agent agent;
 	uint32_t reserved; /* 0 */
 	uint64_t trust_half_life_ms;
 	uint64_t ask_timeout_ms, external_timeout_ms;
@@ -143,7 +148,7 @@ struct snapshot_net_limits { /* struct net_limits as it is */
 };
 
 struct snapshot_publish {
-	uint32_t port, host_port, is_inet6;
+	uint32_t port, host_port, is_inet6, is_on_demand;
 	struct snapshot_origin origin;
 };
 

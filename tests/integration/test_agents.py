@@ -78,7 +78,7 @@ TASKS = {
         "env": "ANTHROPIC_API_KEY", "key": "sk-ant-api03-Zk3vQ9mB7xLpT2wRfYcD8hJn", "header": "x-api-key",
     },
     "codex": {
-        "words": ["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+        "words": ["codex", "exec", "--skip-git-repo-check",
                   "-m", "gpt-4.1", "-c", "model_provider=test", "-c", "model_providers.test.name=test",
                   "-c", "model_providers.test.base_url=https://web.test:{port}/v1",
                   "-c", "model_providers.test.env_key=OPENAI_API_KEY", "-c", "model_providers.test.wire_api=responses",

@@ -177,9 +177,18 @@ static void bind_host_side(struct binder *binder, const struct key *key, const s
 		bind_expected(binder, node, "a port of the host such as 127.0.0.1:18080");
 }
 
+static void bind_on_demand(struct binder *binder, const struct key *key, const struct node *node)
+{
+	if (node->is_quoted || (!str_equal(node->text, "true") && !str_equal(node->text, "false")))
+		bind_expected(binder, node, "true or false");
+	else
+		((struct draft_publish *)binder->rule)->rule.is_on_demand = node->text[0] == 't';
+}
+
 static const struct key publish_item_keys[] = {
 	{ "port", KEY_SCALAR, bind_published },
 	{ "host", KEY_SCALAR, bind_host_side },
+	{ "on_demand", KEY_SCALAR, bind_on_demand },
 };
 
 void bind_publish(struct binder *binder, const struct key *key, const struct node *node)

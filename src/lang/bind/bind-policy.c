@@ -127,6 +127,7 @@ void bind_policy(struct binder *binder, const struct node *root)
 		{ "monitor", KEY_FREE, bind_section, monitor_keys, ARRAY_SIZE(monitor_keys) },
 		{ "trust", KEY_FREE, bind_section, trust_keys, ARRAY_SIZE(trust_keys) },
 		{ "verify", KEY_FREE, bind_section, verify_keys, verify_key_count },
+		{ "agent", KEY_FREE, bind_section, agent_keys, agent_key_count },
 	};
 	struct key keys[ARRAY_SIZE(top_keys) + ARRAY_SIZE(sections)];
 	bool has_version = false;

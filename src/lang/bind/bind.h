@@ -98,6 +98,6 @@ void bind_publish(struct binder *binder, const struct key *key, const struct nod
 
 /* The sections of rules, each in its own file, and those of limits (bind-policy.c), which narrowings have too. */
 extern const struct key files_keys[], network_keys[], exec_keys[], env_keys[], ask_keys[], verify_keys[],
-	resources_keys[], time_keys[];
+	resources_keys[], time_keys[], agent_keys[];
 extern const size_t files_key_count, network_key_count, exec_key_count, env_key_count, ask_key_count, verify_key_count,
-	resources_key_count, time_key_count;
+	resources_key_count, time_key_count, agent_key_count;

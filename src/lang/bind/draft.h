@@ -80,6 +80,13 @@ struct draft_publish {
 	struct publish_rule rule; /* port 0: wrong, and said so */
 };
 
+struct draft_agent_file { /* agent.state, agent.settings */
+	struct draft_rule from;
+	const char *path;        /* NULL: wrong, and said so, or it means nothing here */
+	const char *content;     /* NULL: not said */
+	bool is_directory;
+};
+
 struct draft_exec {
 	struct draft_rule from;
 	enum verdict verdict;
@@ -130,6 +137,8 @@ struct draft {
 	struct vec exec;					       /* struct draft_exec */
 	struct vec env_pass, env_set, devices, degrade, drop, extends, canaries; /* struct draft_named */
 	struct vec canary_files;				       /* struct draft_path */
+	struct vec agent_command;				       /* struct draft_named: the last text's alone */
+	struct vec agent_state, agent_settings;			       /* struct draft_agent_file */
 	struct draft_scalar scalars[SCALAR_COUNT];
 	struct draft_external *external; /* lang/bind/bind-external.h; NULL: not given */
 };

@@ -488,6 +488,24 @@ static void compare_external(struct differ *differ)
 		add_change(differ, "verify", "verify.external", from, to, external_is_given(&differ->a->external));
 }
 
+static const char *agent_text(struct differ *differ, const struct agent_settings *agent)
+{
+	cleanup_buf struct buf text;
+
+	buf_init(&text, 1 << 20);
+	print_agent(&text, agent);
+	return arena_text(&differ->arena, buf_text(&text));
+}
+
+/* More is made or shown, or something else is started. */
+static void compare_agent(struct differ *differ)
+{
+	const char *from = agent_text(differ, &differ->a->agent), *to = agent_text(differ, &differ->b->agent);
+
+	if (from && to && !str_equal(from, to))
+		add_change(differ, "agent", "agent", from, to, true);
+}
+
 static void compare_rest(struct differ *differ)
 {
 	const struct policy *a = differ->a, *b = differ->b;
@@ -499,6 +517,7 @@ static void compare_rest(struct differ *differ)
 	compare_rows(differ, SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY);
 	compare_trust(differ);
 	compare_external(differ);
+	compare_agent(differ);
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if ((a->degrade ^ b->degrade) >> i & 1)
 			add_change(differ, "wall", wall_names[i],

@@ -315,6 +315,28 @@ static void put_trust(struct json *json, const struct policy *policy)
 	json_object_end(json);
 }
 
+static void put_agent_files(struct json *json, const char *name, const char *const *files)
+{
+	json_array_begin(json, name);
+	for (; files && *files; files += 2) {
+		json_object_begin(json, NULL);
+		json_bytes(json, "path", files[0], strlen(files[0]));
+		json_bytes(json, "content", files[1], strlen(files[1]));
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void put_agent(struct json *json, const struct agent_settings *agent)
+{
+	json_object_begin(json, "agent");
+	put_strings(json, "command", agent->command);
+	put_strings(json, "directories", agent->directories);
+	put_agent_files(json, "files", agent->files);
+	put_agent_files(json, "settings", agent->settings);
+	json_object_end(json);
+}
+
 static void put_rest(struct json *json, const struct policy *policy)
 {
 	json_array_begin(json, "devices");
@@ -332,6 +354,7 @@ static void put_rest(struct json *json, const struct policy *policy)
 	put_verify(json, policy);
 	put_section(json, "monitor", policy, SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY);
 	put_trust(json, policy);
+	put_agent(json, &policy->agent);
 	json_array_begin(json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)

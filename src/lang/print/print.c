@@ -299,9 +299,9 @@ static void put_publish(struct buf *out, const struct policy *policy)
 
 	for (size_t i = 0; i < policy->network.publish_count; i++) {
 		publish_host_format(&policy->network.publish[i], host);
-		buf_printf(out, "%s    - {port: %u, host: \"%s\"}", i ? "" : "  publish:\n",
-			   policy->network.publish[i].port,
-			   host);
+		buf_printf(out, "%s    - {port: %u, host: \"%s\"%s}", i ? "" : "  publish:\n",
+			   policy->network.publish[i].port, host,
+			   policy->network.publish[i].is_on_demand ? ", on_demand: true" : "");
 		put_origin(out, &policy->network.publish[i].origin);
 	}
 }
@@ -539,6 +539,50 @@ void print_monitor(struct buf *out, const struct policy *policy)
 	put_section(out, policy, SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY);
 }
 
+static void put_agent_files(struct buf *out, const char *const *files, const char *before)
+{
+	for (; files && *files; files += 2) {
+		buf_printf(out, "%s{path: ", before);
+		print_quoted(out, files[0]);
+		buf_put_text(out, ", content: ");
+		print_quoted(out, files[1]);
+		buf_put_char(out, '}');
+		before = ", ";
+	}
+}
+
+void print_agent(struct buf *out, const struct agent_settings *agent)
+{
+	const char *before = "";
+
+	buf_put_text(out, "{command: [");
+	for (const char *const *word = agent->command; word && *word; word++) {
+		buf_put_text(out, word == agent->command ? "" : ", ");
+		print_quoted(out, *word);
+	}
+	buf_put_text(out, "], state: [");
+	for (const char *const *path = agent->directories; path && *path; path++) {
+		cleanup_free char *directory = str_printf("%s/", *path);
+
+		buf_put_text(out, before);
+		print_quoted(out, directory ? directory : *path);
+		before = ", ";
+	}
+	put_agent_files(out, agent->files, before);
+	buf_put_text(out, "], settings: [");
+	put_agent_files(out, agent->settings, "");
+	buf_put_text(out, "]}");
+}
+
+static void put_agent(struct buf *out, const struct agent_settings *agent)
+{
+	if (!agent->command && !agent->directories && !agent->files && !agent->settings)
+		return;
+	buf_put_text(out, "agent: ");
+	print_agent(out, agent);
+	buf_put_char(out, '\n');
+}
+
 void print_policy(const struct policy *policy, struct buf *out)
 {
 	buf_put_text(out, "# The policy that is in force: ");
@@ -568,6 +612,7 @@ void print_policy(const struct policy *policy, struct buf *out)
 	print_verify(out, &policy->verify, &policy->external);
 	print_monitor(out, policy);
 	put_trust(out, policy);
+	put_agent(out, &policy->agent);
 	for (unsigned i = 0, shown = 0; i < WALL_COUNT; i++)
 		if (policy->degrade >> i & 1)
 			buf_printf(out, "%s%s", shown++ ? ", " : "degrade: [", wall_names[i]);

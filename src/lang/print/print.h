@@ -40,6 +40,9 @@ void print_monitor(struct buf *out, const struct policy *policy);
 /* verify.external as a map; nothing where there is none. */
 void print_external(struct buf *out, const struct external_verifier *verifier);
 
+/* `agent:` as a map, on one line; of one that says nothing, its empty lists. */
+void print_agent(struct buf *out, const struct agent_settings *agent);
+
 /* The text in double quotes, as YAML has them: nothing in it can be anything but text. */
 void print_quoted(struct buf *out, const char *text);
 

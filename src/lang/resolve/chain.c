@@ -17,8 +17,9 @@ enum {
 
 /* tests/unit/lang/compile holds this list and policies/ together. */
 const char *const lang_shipped_names[] = {
-	"none",	 "low",	   "medium", "high", "full", "claude", "codex", "gemini", "opencode",
-	"aider", "python", "node",   "rust", "go",   "java",   "c",	NULL,
+	"none",	     "low",	  "medium",	 "high",  "full", "claude", "codex", "gemini", "opencode", "aider",
+	"claude-key", "codex-key", "gemini-key", "opencode-key", "aider-key",
+	"python",    "node",	  "rust",	 "go",	  "java", "c",	    NULL,
 };
 
 static const char *const shipped_folders[] = { "levels", "agents", "languages", "tasks", "tables" };
@@ -66,6 +67,12 @@ void draft_merge(struct arena *arena, struct draft *into, const struct draft *fr
 	MERGE(degrade, struct draft_named)
 	MERGE(canaries, struct draft_named)
 	MERGE(canary_files, struct draft_path)
+	/* Another command, and not more words of it. */
+	if (from->agent_command.count)
+		into->agent_command.count = 0;
+	MERGE(agent_command, struct draft_named)
+	MERGE(agent_state, struct draft_agent_file)
+	MERGE(agent_settings, struct draft_agent_file)
 #undef MERGE
 	if (from->external)
 		into->external = from->external;
@@ -128,6 +135,8 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 	DROP_FROM(struct draft_named, &draft->degrade, NULL);
 	DROP_FROM(struct draft_named, &draft->canaries, NULL);
 	DROP_FROM(struct draft_path, &draft->canary_files, rule->pattern);
+	DROP_FROM(struct draft_agent_file, &draft->agent_state, rule->path);
+	DROP_FROM(struct draft_agent_file, &draft->agent_settings, rule->path);
 	if (!dropped && lang->request.is_lowered)
 		return;
 	if (!dropped)

@@ -84,6 +84,9 @@ void warn_of_open_hosts(struct lang *lang, const struct policy *policy);
 /* What the section `trust:` of all texts comes to, with what nobody said; contradictions go to lang->diags. */
 struct trust_settings trust_finish(struct lang *lang);
 
+/* What `agent:` of all texts comes to; too many files go to lang->diags. agent.c */
+struct agent_settings agent_finish(struct lang *lang);
+
 /* finish.c's second half: policy->file_plan and policy->unenforced. */
 void plan_files(struct lang *lang, struct policy *policy);
 void plan_unenforced(struct lang *lang, struct policy *policy);

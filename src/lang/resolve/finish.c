@@ -650,6 +650,7 @@ struct policy *finish_policy(struct lang *lang)
 	finish_exec(lang, policy);
 	finish_env(lang, policy);
 	finish_network_mode(lang, policy);
+	policy->agent = agent_finish(lang);
 	secrets_finish(lang, policy);
 	if (lang->diags.count || lang->arena.has_failed)
 		return NULL;

@@ -299,6 +299,17 @@ static bool env_is_passed(const struct policy *base, const char *name)
 	       VERDICT_ALLOW;
 }
 
+/* The project could come from the agent of the last run. */
+static void check_agent(struct lang *lang)
+{
+	DRAFT_EACH(struct draft_named, word, &lang->project.agent_command)
+	refuse(lang, word->from.place, word->from.id, word->from.text, "it would say what is started");
+	DRAFT_EACH(struct draft_agent_file, file, &lang->project.agent_state)
+	refuse(lang, file->from.place, file->from.id, file->from.text, "it would be made in your home");
+	DRAFT_EACH(struct draft_agent_file, file, &lang->project.agent_settings)
+	refuse(lang, file->from.place, file->from.id, file->from.text, "what the sandbox sees is said by your policy");
+}
+
 static void check_named(struct lang *lang, const struct policy *base)
 {
 	DRAFT_EACH(struct draft_named, pass, &lang->project.env_pass)
@@ -324,6 +335,7 @@ static void check_named(struct lang *lang, const struct policy *base)
 	refuse(lang, canary->from.place, canary->from.id, canary->from.text, "a secret would be used");
 	DRAFT_EACH(struct draft_path, file, &lang->project.canary_files)
 	refuse(lang, file->from.place, file->from.id, file->from.text, "what the sandbox sees is said by your policy");
+	check_agent(lang);
 	DRAFT_EACH(struct draft_named, parent, &lang->project.extends)
 	refuse(lang, parent->from.place, "extends", parent->from.text, "it would add rules");
 	DRAFT_EACH(struct draft_named, drop, &lang->project.drop)
@@ -364,6 +376,9 @@ static void drop_left_out(struct lang *lang)
 	LEAVE_OUT(&project->degrade, struct draft_named);
 	LEAVE_OUT(&project->canaries, struct draft_named);
 	LEAVE_OUT(&project->canary_files, struct draft_path);
+	LEAVE_OUT(&project->agent_command, struct draft_named);
+	LEAVE_OUT(&project->agent_state, struct draft_agent_file);
+	LEAVE_OUT(&project->agent_settings, struct draft_agent_file);
 	for (size_t i = 0; i < SCALAR_COUNT; i++)
 		project->scalars[i].is_set &= !is_left_out(lang, project->scalars[i].place);
 }

@@ -23,6 +23,7 @@ const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_VERIFY] = "verify",
 	[POLICY_PART_PUBLISH] = "network.publish",
 	[POLICY_PART_INJECT] = "network inject",
+	[POLICY_PART_AGENT] = "agent",
 };
 
 static bool same_texts(const char *const *a, const char *const *b)
@@ -128,6 +129,13 @@ static bool same_data(const struct policy *a, const struct policy *b)
 	return same_texts(a->data.canaries, b->data.canaries) && same_texts(a->data.canary_files, b->data.canary_files);
 }
 
+static bool same_agent(const struct policy *a, const struct policy *b)
+{
+	return same_texts(a->agent.command, b->agent.command) &&
+	       same_texts(a->agent.directories, b->agent.directories) &&
+	       same_texts(a->agent.files, b->agent.files) && same_texts(a->agent.settings, b->agent.settings);
+}
+
 static bool same_verify(const struct policy *a, const struct policy *b)
 {
 	return memcmp(&a->verify, &b->verify, sizeof a->verify) == 0;
@@ -155,7 +163,8 @@ static bool same_publish(const struct policy *a, const struct policy *b)
 	for (size_t i = 0; i < a->network.publish_count; i++) {
 		const struct publish_rule *one = &a->network.publish[i], *other = &b->network.publish[i];
 
-		if (one->port != other->port || one->host_port != other->host_port || one->is_inet6 != other->is_inet6)
+		if (one->port != other->port || one->host_port != other->host_port ||
+		    one->is_inet6 != other->is_inet6 || one->is_on_demand != other->is_on_demand)
 			return false;
 	}
 	return true;
@@ -220,6 +229,7 @@ static const struct {
 	[POLICY_PART_AUDIT] = { SCALAR_AUDIT_FILES, SCALAR_AUDIT_NETWORK, NULL },
 	[POLICY_PART_STAGE] = { SCALAR_STAGE_AUTO, SCALAR_STAGE_BACKEND, NULL },
 	[POLICY_PART_EXTERNAL] = { NO_ROWS, same_external },
+	[POLICY_PART_AGENT] = { NO_ROWS, same_agent },
 	[POLICY_PART_DEGRADE] = { NO_ROWS, same_degrade },
 	[POLICY_PART_ASK] = { SCALAR_ASK_TIMEOUT, SCALAR_ASK_WEBHOOK_ANSWERS, NULL },
 	[POLICY_PART_MONITOR] = { SCALAR_MONITOR_BASELINE, SCALAR_MONITOR_CANARY, NULL },

@@ -25,6 +25,7 @@ enum policy_part {
 	POLICY_PART_PUBLISH,         /* of the network, but made before the sandbox lives */
 	POLICY_PART_INJECT,          /* as POLICY_PART_PUBLISH: the rules that inject, as a whole */
 	POLICY_PART_EXTERNAL,
+	POLICY_PART_AGENT,           /* what is made and shown before the sandbox lives */
 	POLICY_PART_COUNT,
 };
 

@@ -20,15 +20,34 @@ static void put_path(struct buf *out, const char *path)
 	buf_put_text(out, "`\n");
 }
 
+/*
+ * What a path is in this run: an optional one that the host does not have is left out, and belongs to what is around
+ * it.
+ */
+static enum file_class class_here(const struct policy *policy, size_t index, policy_is_there is_there)
+{
+	const struct file_plan_entry *entry = &policy->files.plan[index];
+
+	if (!is_there || !(entry->flags & FILE_OPTIONAL) || is_there(entry->path) ||
+	    (entry->class != FILE_WRITE && entry->class != FILE_STAGE))
+		return entry->class;
+	/* Parents come first. */
+	while (index-- > 0)
+		if (policy->files.plan[index].class != FILE_MASK &&
+		    path_is_below(entry->path, policy->files.plan[index].path))
+			return class_here(policy, index, is_there);
+	return FILE_HIDDEN;
+}
+
 /* The plan's paths of this class; what a list that has none says. */
-static void put_class(const struct policy *policy, enum file_class class, const char *title, const char *none,
-		      struct buf *out)
+static void put_class(const struct policy *policy, policy_is_there is_there, enum file_class class, const char *title,
+		      const char *none, struct buf *out)
 {
 	size_t count = 0;
 
 	buf_printf(out, "\n%s\n\n", title);
 	for (size_t i = 0; i < policy->files.plan_count; i++) {
-		if (policy->files.plan[i].class != class)
+		if (class_here(policy, i, is_there) != class)
 			continue;
 		if (count++ < LISTED_MAX)
 			put_path(out, policy->files.plan[i].path);
@@ -39,18 +58,18 @@ static void put_class(const struct policy *policy, enum file_class class, const 
 		buf_printf(out, "- %s\n", none);
 }
 
-static void put_files(const struct policy *policy, struct buf *out)
+static void put_files(const struct policy *policy, policy_is_there is_there, struct buf *out)
 {
 	buf_put_text(out, "\n## Files\n");
-	put_class(policy, FILE_WRITE, "You may write here, straight to the real files:", "nothing", out);
+	put_class(policy, is_there, FILE_WRITE, "You may write here, straight to the real files:", "nothing", out);
 	if (policy_gates_writes(policy))
 		buf_put_text(out, "\nBelow some of them a person is asked first about files that others run later:\n"
 				  "git's hooks and settings, new repositories, settings of editors, shells and agents\n"
 				  "(`.envrc`, `.vscode/`, `CLAUDE.md`). Where nobody answers that is refused.\n");
-	put_class(policy, FILE_STAGE, "You may write here; a person decides what is kept:", "nothing", out);
-	put_class(policy, FILE_SCRATCH, "Private space, thrown away at the end:", "nothing", out);
-	put_class(policy, FILE_READ, "You may read here (and below):", "nothing", out);
-	put_class(policy, FILE_MASK, "Taken out of the above; these look empty or unreadable:", "nothing",
+	put_class(policy, is_there, FILE_STAGE, "You may write here; a person decides what is kept:", "nothing", out);
+	put_class(policy, is_there, FILE_SCRATCH, "Private space, thrown away at the end:", "nothing", out);
+	put_class(policy, is_there, FILE_READ, "You may read here (and below):", "nothing", out);
+	put_class(policy, is_there, FILE_MASK, "Taken out of the above; these look empty or unreadable:", "nothing",
 		  out);
 	buf_put_text(out, "\nEverything else does not exist here. A missing file may exist outside: do not "
 			  "look for a way around.\n");
@@ -322,12 +341,12 @@ static void put_requests_to_people(const struct policy *policy, struct buf *out)
 		     "What is masked, and what a rule denies, cannot be asked for.\n");
 }
 
-int policy_describe(const struct policy *policy, struct buf *out)
+int policy_describe(const struct policy *policy, policy_is_there is_there, struct buf *out)
 {
 	buf_put_text(out, "# What you may do here\n\nYou run inside atoll, a sandbox. Policy: `");
 	buf_put_escaped(out, policy->name, strlen(policy->name), 300);
 	buf_printf(out, "`, trust level %s.\n", trust_level_names[policy->level]);
-	put_files(policy, out);
+	put_files(policy, is_there, out);
 	put_network(policy, out);
 	put_exec(policy, out);
 	put_limits(policy, out);

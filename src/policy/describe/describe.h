@@ -9,5 +9,11 @@
 #include "base/buf.h"
 #include "policy/policy.h"
 
-/* Appends Markdown to out. 0, or the buffer's sticky error. */
-int policy_describe(const struct policy *policy, struct buf *out) MUST_USE;
+/* Whether the host has this path. */
+typedef bool (*policy_is_there)(const char *path);
+
+/*
+ * Appends Markdown to out. An optional path that the host does not have (is_there; NULL: it has all) is described as
+ * what is around it, which it then is. 0, or the buffer's sticky error.
+ */
+int policy_describe(const struct policy *policy, policy_is_there is_there, struct buf *out) MUST_USE;

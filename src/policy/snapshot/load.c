@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -279,6 +280,33 @@ static void load_canaries(struct loader *loader, const struct snapshot_scalars *
 				  !normal[1];
 }
 
+/* Paths, each with its content where has_content. */
+static const char *const *load_agent_files(struct loader *loader, uint32_t first, bool has_content)
+{
+	const char *const *files = vector(loader, first);
+	char normal[PATH_MAX];
+	size_t count = 0;
+
+	for (const char *const *at = files; at && *at; at += has_content ? 2 : 1) {
+		if (++count > AGENT_FILES_MAX || path_normalise(normal, sizeof normal, *at) < 0 ||
+		    !str_equal(normal, *at) || !normal[1] ||
+		    (has_content && (!at[1] || strlen(at[1]) > AGENT_CONTENT_MAX))) {
+			loader->is_bad = true;
+			return NULL;
+		}
+	}
+	return files;
+}
+
+static void load_agent(struct loader *loader, const struct snapshot_agent *in, struct agent_settings *agent)
+{
+	agent->command = vector(loader, in->command);
+	agent->directories = load_agent_files(loader, in->directories, false);
+	agent->files = load_agent_files(loader, in->files, true);
+	agent->settings = load_agent_files(loader, in->settings, true);
+	loader->is_bad |= agent->command && (!agent->command[0] || !agent->command[0][0]);
+}
+
 static void load_trust(struct loader *loader, const struct snapshot_scalars *in, struct trust_settings *trust)
 {
 	trust->is_given = checked(loader, in->trust.is_given, 2);
@@ -329,6 +357,7 @@ static void load_scalars(struct loader *loader, struct policy *policy)
 	load_canaries(loader, in, policy);
 	load_trust(loader, in, &policy->trust);
 	load_external(loader, in, &policy->external);
+	load_agent(loader, &in->agent, &policy->agent);
 	policy->degrade = checked(loader, in->degrade, 1u << WALL_COUNT);
 	policy->network.cooldown = load_cooldown(loader, &in->network_cooldown);
 	policy->cooldown = load_cooldown(loader, &in->cooldown);
@@ -603,6 +632,7 @@ static void load_publish(struct loader *loader, struct policy *policy)
 			.port = (uint16_t)(checked(loader, in[i].port - 1, UINT16_MAX) + 1),
 			.host_port = (uint16_t)checked(loader, in[i].host_port, UINT16_MAX + 1),
 			.is_inet6 = checked(loader, in[i].is_inet6, 2),
+			.is_on_demand = checked(loader, in[i].is_on_demand, 2),
 			.origin = origin(loader, &in[i].origin),
 		};
 	policy->network.publish = out;

@@ -148,6 +148,10 @@ static void put_scalars(struct writer *writer, const struct policy *policy)
 		.exec.default_origin = put_origin(writer, &policy->exec.default_origin),
 		.data.canaries = put_vector(writer, policy->data.canaries),
 		.data.canary_files = put_vector(writer, policy->data.canary_files),
+		.agent.command = put_vector(writer, policy->agent.command),
+		.agent.directories = put_vector(writer, policy->agent.directories),
+		.agent.files = put_vector(writer, policy->agent.files),
+		.agent.settings = put_vector(writer, policy->agent.settings),
 		.degrade = policy->degrade,
 		.trust.is_given = policy->trust.is_given,
 		.trust.has_level = policy->trust.has_level,
@@ -302,6 +306,7 @@ static void put_publish(struct writer *writer, const struct policy *policy)
 				   policy->network.publish[i].port,
 				   policy->network.publish[i].host_port,
 				   policy->network.publish[i].is_inet6,
+				   policy->network.publish[i].is_on_demand,
 				   put_origin(writer, &policy->network.publish[i].origin),
 			   });
 }

@@ -339,6 +339,28 @@ static void put_limits(const struct policy *policy, const struct action *action,
 			buf_printf(out, "  limit:   %s %s (%s)\n", counting.limit, counting.text, counting.rule);
 }
 
+/* The entry that decides about a path of the host; NULL: none. */
+static const struct file_plan_entry *entry_of(const struct policy *policy, const char *path)
+{
+	for (size_t i = policy->files.plan_count; i-- > 0;)
+		if (policy->files.plan[i].class != FILE_MASK && path_is_below(path, policy->files.plan[i].path))
+			return &policy->files.plan[i];
+	return NULL;
+}
+
+/* "straight to the host" is not true of what the host does not have: it is left out, and the path is private. */
+static const struct file_plan_entry *left_out(const struct policy *policy, const struct question *question)
+{
+	const struct file_plan_entry *entry;
+	char real[PATH_MAX];
+
+	if (question->action.kind != ACTION_FILE_WRITE && question->action.kind != ACTION_FILE_READ)
+		return NULL;
+	entry = entry_of(policy, question->action.subject);
+	return entry && entry->flags & FILE_OPTIONAL && entry->class == FILE_WRITE &&
+	       path_real(entry->path, real, sizeof real) < 0 ? entry : NULL;
+}
+
 static void put_json(const struct policy *policy, const struct question *question,
 		     const struct decision *decision, struct buf *out)
 {
@@ -365,6 +387,7 @@ static void put_json(const struct policy *policy, const struct question *questio
 		if (injects(&policy->network.rules[i], question))
 			json_string(&json, NULL, policy->network.rules[i].inject.secret);
 	json_array_end(&json);
+	json_bool(&json, "is_private_here", left_out(policy, question) != NULL);
 	put_limits_json(policy, action, decision, &json);
 	json_array_begin(&json, "degrade");
 	for (unsigned i = 0; i < WALL_COUNT; i++)
@@ -404,6 +427,31 @@ static void put_missing(const struct policy *policy, const struct action *action
 	buf_put_text(out, missing ? "\n" : "");
 }
 
+static bool is_made(const char *const *places, size_t step, const char *path)
+{
+	for (; places && *places; places += step)
+		if (str_equal(*places, path))
+			return true;
+	return false;
+}
+
+static void put_left_out(const struct policy *policy, const struct question *question, struct buf *out)
+{
+	const struct file_plan_entry *entry = left_out(policy, question);
+
+	if (!entry)
+		return;
+	buf_put_text(out, "  here:    ");
+	buf_put_escaped(out, entry->path, strlen(entry->path), 0);
+	if (is_made(policy->agent.directories, 1, entry->path) || is_made(policy->agent.files, 2, entry->path)) {
+		buf_put_text(out, " is not there yet; a run makes it (agent.state)\n");
+		return;
+	}
+	buf_put_text(out, " is not there: what is written below it is private and thrown away; to keep it: mkdir -p ");
+	buf_put_escaped(out, entry->path, strlen(entry->path), 0);
+	buf_put_char(out, '\n');
+}
+
 static void put_text(const struct policy *policy, const struct question *question,
 		     const struct decision *decision, struct buf *out)
 {
@@ -429,6 +477,7 @@ static void put_text(const struct policy *policy, const struct question *questio
 	buf_printf(out, "\n  reason:  %s\n", decision->reason);
 	if (decision->hint[0])
 		buf_printf(out, "  way out: %s\n", decision->hint);
+	put_left_out(policy, question, out);
 	for (size_t i = 0; decision->verdict == VERDICT_ALLOW && i < policy->network.count; i++)
 		if (injects(&policy->network.rules[i], question))
 			buf_printf(out, "  secret:  %s, by %s\n", policy->network.rules[i].inject.secret,

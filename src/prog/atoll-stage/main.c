@@ -24,7 +24,6 @@ static const struct verb verbs[] = {
 	{ "flatten", cmd_flatten },
 	{ "gc", cmd_gc },
 	{ "noise", cmd_noise },
-	{ "relink", cmd_relink },
 	{ "snapshot", cmd_snapshot },
 	{ "undo", cmd_undo },
 };

@@ -148,8 +148,6 @@ struct watch_handlers {
 	 * or WATCH_FILE_WAITS.
 	 */
 	int (*on_moved)(void *context, const struct watch_move *event);
-	/* Somebody is about to make a hard link, mediated or not. NULL: it does not matter. */
-	void (*on_link)(void *context);
 	/*
 	 * Nobody listens on the socket at this path, as the caller names it. True: somebody does now, and the
 	 * connection is tried again. NULL: nobody ever will.
@@ -169,8 +167,7 @@ struct watch_options {
 	/* Which file calls the filter sends here is the filter's affair; these say how they are made. */
 	bool mediates_files;
 	bool moves_directories;      /* no file calls but renames of directories, and hard links */
-	pid_t init_pid;              /* the first process of the sandbox */
-	int root_fd;                 /* borrowed, O_PATH: its root */
+	pid_t init_pid;              /* whose root is the sandbox's */
 	bool has_own_roots;          /* programs may have roots and mounts of their own (nested user namespaces) */
 	uid_t uid_inside;            /* what uid and gid are called inside */
 	gid_t gid_inside;

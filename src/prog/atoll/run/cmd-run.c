@@ -64,15 +64,10 @@ static const struct option options[] = {
 };
 
 
-static int check_options(const struct run_options *given, bool has_command, struct err *err)
+static int check_options(const struct run_options *given, struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
 
-	if (!has_command && !given->detach) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "there is no command to run");
-		err_hint(err, "say which: atoll run -- CMD ARG…");
-		return -EINVAL;
-	}
 	if (given->apply + given->discard + given->keep > 1)
 		return err_set(err, ERR_USAGE, EINVAL, "run",
 			       "--apply-on-success, --discard and --keep exclude each other");
@@ -126,7 +121,7 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 
 	memory_take_stack();
 	if (r == 0)
-		r = check_options(&given, rest < argc, err);
+		r = check_options(&given, err);
 	if (r == 0 && origin && given.origin)
 		r = err_set(err, ERR_USAGE, EINVAL, "fork", "a fork has its origin already: no --continue");
 	if (r == 0 && given.origin) {
@@ -151,6 +146,6 @@ static int run_verb(int argc, char **argv, struct err *err)
 }
 
 const struct cmd cmd_run = {
-	"run", "[-p POLICY] [-t LEVEL] [--] CMD…", "run a command in a sandbox",
+	"run", "[-p POLICY] [-t LEVEL] [--] [CMD…]", "run a command, or the agent of a policy, in a sandbox",
 	CMD_OPTIONS(options), .runs_command = true, .run = run_verb,
 };

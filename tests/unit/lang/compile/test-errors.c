@@ -121,6 +121,15 @@ static const struct {
 	{ ALLOW("ports: [443], inject: {header: x, secret: y, env: K}}, {host: b.org, ports: [443], inject: "
 		"{header: x, secret: z, env: K}"), "/t.yaml:2:124:", "stands for another secret" },
 	{ "atoll: 1\ndata: {canaries: [a,b,c,d,e,f,g,h,i,j,k,l,m]}\n", "/t.yaml:2:43:", "at most 12" },
+	{ "atoll: 1\nagent: {command: [\"\"]}\n", "/t.yaml:2:19:", "a program" },
+	{ "atoll: 1\nagent: {state: [/etc/x]}\n", "/t.yaml:2:17:", "below ~" },
+	{ "atoll: 1\nagent: {state: [~]}\n", "/t.yaml:2:17:", "below ~" },
+	{ "atoll: 1\nagent: {state: [~/../x]}\n", "/t.yaml:2:17:", "below ~" },
+	{ "atoll: 1\nagent: {state: [\"~/*\"]}\n", "/t.yaml:2:17:", "no glob" },
+	{ "atoll: 1\nagent: {state: [{path: ~/x/, content: y}]}\n", "/t.yaml:2:17:", "a directory" },
+	{ "atoll: 1\nagent: {settings: [{path: ~/x, content: y}]}\n", "/t.yaml:2:27:", "below /etc" },
+	{ "atoll: 1\nagent: {settings: [{path: /etc/../usr/x, content: y}]}\n", "/t.yaml:2:27:", "below /etc" },
+	{ "atoll: 1\nagent: {settings: [/etc/x]}\n", "/t.yaml:2:20:", "needs its \"content\"" },
 	{ "atoll: 1\ndata: {canaries: [-a]}\n", "/t.yaml:2:19:", "name of a secret" },
 #undef ALLOW
 	{ "atoll: 1\nexec: {deny: [sudo]}\n", "/t.yaml:2:15:", "**/sudo" },

@@ -26,7 +26,7 @@ static const char everything[] =
 	"limits: {rate: 1MiB/s, total: 1GiB, in: 2GiB, "
 	"out: 3MiB, requests: 60/min, new_connections: 5/s, connections: 64, hosts: 20, labels: 9KiB, "
 	"cooldown: {denials: 20, within: 10s, pause: 1m}}, "
-	"publish: [8080, \"18080:80\", {port: 81, host: \"[::1]:0\"}]}\n"
+	"publish: [8080, \"18080:80\", {port: 81, host: \"[::1]:0\"}, {port: 82, on_demand: true}]}\n"
 	"exec: {default: ask, "
 	"deny: [\"**/nc\"], ask: [{argv: [git, push, \"**\"]}, {program: /usr/bin/git, argv: [x]}], "
 	"namespaces: true}\n"
@@ -41,7 +41,9 @@ static const char everything[] =
 	"key_file: ~/key, may_answer: true}}\n"
 	"verify: {medium: note, high: {likely: ask, certain: deny}, critical: deny, unknown: deny, "
 	"external: {url: \"https://v.example/\", model: \"a: b\", secret: s, when: all, narrow: auto, timeout: 5s, "
-	"breaker: {denials: 2, within: 1m, action: end}}}\n";
+	"breaker: {denials: 2, within: 1m, action: end}}}\n"
+	"agent: {command: [a, \"b c\"], state: [~/.a/, {path: ~/.a.json, content: \"{}\\n\"}, ~/.a/b], "
+	"settings: [{path: /etc/a/x.toml, content: \"x = \\\"1\\\"\\n\"}]}\n";
 
 /* What show prints is a policy: compiled again it decides the same. */
 static void what_is_printed_compiles_to_the_same(void **state)

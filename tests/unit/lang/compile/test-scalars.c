@@ -60,7 +60,7 @@ static void test_each_is_stored(void **state)
 {
 	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++) {
 		cleanup_snapshot struct snapshot *snapshot = NULL;
-		cleanup_buf struct buf out;
+		cleanup_buf struct buf out = { 0 };
 		struct policy policy = base;
 
 		if (!scalar_rows[id].size)
@@ -80,7 +80,7 @@ static void test_no_choice_without_a_name_is_loaded(void **state)
 	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++)
 		for (uint64_t value = 0; value <= scalar_rows[id].name_count; value++) {
 			cleanup_snapshot struct snapshot *snapshot = NULL;
-			cleanup_buf struct buf out;
+			cleanup_buf struct buf out = { 0 };
 			struct policy policy = base;
 
 			if (scalar_rows[id].unit != SCALAR_CHOICE ||
@@ -97,7 +97,7 @@ static void test_each_is_compared_and_printed(void **state)
 {
 	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++) {
 		const struct scalar_row *row = &scalar_rows[id];
-		cleanup_buf struct buf text, before, after;
+		cleanup_buf struct buf text = { 0 }, before = { 0 }, after = { 0 };
 		struct policy policy = base;
 		struct json json;
 

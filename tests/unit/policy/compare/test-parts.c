@@ -65,6 +65,8 @@ static void everything_else_is_named(void **state)
 	CHANGED(POLICY_PART_DATA, b.data.canaries = canaries);
 	CHANGED(POLICY_PART_DATA, b.data.canary_files = canaries);
 	CHANGED(POLICY_PART_AUDIT, b.audit.network = AUDIT_ALL);
+	CHANGED(POLICY_PART_AGENT, b.agent.command = canaries);
+	CHANGED(POLICY_PART_AGENT, b.agent.settings = canaries);
 	CHANGED(POLICY_PART_STAGE, b.stage.snapshots = STAGE_AUTO_EXEC);
 	CHANGED(POLICY_PART_MONITOR, b.monitor.canary = MONITOR_FREEZE);
 	CHANGED(POLICY_PART_DEGRADE, b.degrade = 1);

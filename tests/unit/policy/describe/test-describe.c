@@ -27,7 +27,7 @@ static void says_what_may_be_done(void **state)
 		policy.limits[i].value = NUM_UNLIMITED;
 	policy.limits[RESOURCE_MEMORY].value = 1 << 30;
 	buf_init(&out, 1 << 16);
-	assert_int_equal(policy_describe(&policy, &out), 0);
+	assert_int_equal(policy_describe(&policy, NULL, &out), 0);
 	text = buf_text(&out);
 	assert_non_null(strstr(text, "`/usr`"));
 	assert_non_null(strstr(text, "no other network"));
@@ -55,10 +55,39 @@ static void says_what_happens_with_hosts_that_no_rule_lists(void **state)
 		cleanup_buf struct buf out;
 
 		buf_init(&out, 1 << 16);
-		assert_int_equal(policy_describe(&policy, &out), 0);
+		assert_int_equal(policy_describe(&policy, NULL, &out), 0);
 		for (size_t j = 0; j < sizeof cases / sizeof *cases; j++)
 			assert_int_equal(!!strstr(buf_text(&out), cases[j].said), i == j);
 	}
+}
+
+static bool is_not_codex(const char *path)
+{
+	return !strstr(path, ".codex");
+}
+
+/* It would be thrown away at the end, and not be written to the real files. */
+static void what_the_host_does_not_have_is_no_real_file(void **state)
+{
+	static const struct file_plan_entry plan[] = {
+		{ "/home/u", FILE_SCRATCH, 0, 0 },
+		{ "/home/u/.claude", FILE_WRITE, FILE_OPTIONAL, 0 },
+		{ "/home/u/.codex", FILE_WRITE, FILE_OPTIONAL, 0 },
+		{ "/home/u/.codex/deep", FILE_WRITE, FILE_OPTIONAL, 0 },
+	};
+	struct policy policy = { .name = "x", .files = { .plan = plan, .plan_count = 4 } };
+	cleanup_buf struct buf out;
+	const char *real, *private, *text;
+
+	buf_init(&out, 1 << 16);
+	assert_int_equal(policy_describe(&policy, is_not_codex, &out), 0);
+	text = buf_text(&out);
+	real = strstr(text, "straight to the real files");
+	private = strstr(text, "thrown away at the end");
+	assert_true(real && private && real < private);
+	assert_true(strstr(text, "`/home/u/.claude`") < private);
+	assert_true(strstr(text, "`/home/u/.codex`") > private);
+	assert_true(strstr(text, "`/home/u/.codex/deep`") > private);
 }
 
 static void a_full_buffer_is_an_error(void **state)
@@ -67,7 +96,7 @@ static void a_full_buffer_is_an_error(void **state)
 	cleanup_buf struct buf out;
 
 	buf_init(&out, 100);
-	assert_int_equal(policy_describe(&policy, &out), -ENOBUFS);
+	assert_int_equal(policy_describe(&policy, NULL, &out), -ENOBUFS);
 }
 
 static void limits_as_text(void **state)
@@ -95,6 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_what_may_be_done),
 		cmocka_unit_test(says_what_happens_with_hosts_that_no_rule_lists),
+		cmocka_unit_test(what_the_host_does_not_have_is_no_real_file),
 		cmocka_unit_test(a_full_buffer_is_an_error),
 		cmocka_unit_test(limits_as_text),
 	};

@@ -33,7 +33,11 @@ static const struct http_rule http[] = { { methods, paths, { "network.allow[0].h
 static const char *const answer_fields[] = { "content-type", "text/plain", NULL };
 static const struct net_answer answer = { 404, answer_fields, "a\0b", 3, "/body" };
 static const struct net_limits rule_limits = { .of = { [NET_LIMIT_OUT] = { 4096, 0 } } };
-static const struct publish_rule publish[] = { { 8080, 18080, true, { "network.publish[0]", "/p.yaml", 16 } } };
+static const char *const words[] = { "agent", "--now", NULL };
+static const char *const directories[] = { "/home/u/.a", NULL };
+static const char *const state_files[] = { "/home/u/.a.json", "", NULL };
+static const char *const settings[] = { "/etc/a/x.toml", "x = 1\n", NULL };
+static const struct publish_rule publish[] = { { 8080, 18080, true, true, { "network.publish[0]", "/p.yaml", 16 } } };
 static const struct net_rule network[] = {
 	{ .verdict = VERDICT_ALLOW,
 	  .host = "api.example.org",
@@ -64,6 +68,7 @@ static const struct policy policy = {
 	.external = { .command = verifier, .when = VERIFY_ALL, .narrow = NARROW_TRY, .timeout_ms = 5,
 		      .breaker = { 3, 4, 0 },
 		      .breaker_action = BREAKER_END },
+	.agent = { words, directories, state_files, settings },
 	.level = TRUST_HIGH,
 	.project = "/home/u/p",
 	.home = "/home/u",
@@ -177,6 +182,12 @@ static void check_limits(const struct policy *p)
 	assert_int_equal(p->network.publish[0].port, 8080);
 	assert_int_equal(p->network.publish[0].host_port, 18080);
 	assert_true(p->network.publish[0].is_inet6);
+	assert_true(p->network.publish[0].is_on_demand);
+	assert_string_equal(p->agent.command[1], "--now");
+	assert_null(p->agent.command[2]);
+	assert_string_equal(p->agent.directories[0], "/home/u/.a");
+	assert_string_equal(p->agent.files[1], "");
+	assert_string_equal(p->agent.settings[1], "x = 1\n");
 }
 
 static void check_ask(const struct ask_settings *ask)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent needs before it starts (`agent:` of a policy), with programs that stand for one."""
+import json
+import os
+
+import pytest
+
+from atoll import ROOT
+
+AGENT = """atoll: 1
+extends: medium
+files:
+  write: [~/.agent, ~/.agent.json]
+  read: [~/.agent/settings.json, ~/.agent/hooks]
+agent:
+  command: [sh, -c, 'cat ~/.agent.json; echo login >~/.agent/login; echo x >~/.agent/settings.json || echo locked']
+  state:
+    - ~/.agent/
+    - {path: ~/.agent.json, content: "{}\\n"}
+    - {path: ~/.agent/settings.json, content: "{}\\n"}
+    - ~/.agent/hooks/
+"""
+
+
+def test_the_policy_names_the_command(sandbox):
+    policy = sandbox.policy("atoll: 1\nextends: medium\nagent: {command: [sh, -c, 'echo \"$0 and $1\"', one, two]}\n")
+    done = sandbox.run([], policy=policy)
+    assert done.code == 0 and done.out == "one and two\n", done
+    done = sandbox.run(["echo", "another"], policy=policy)
+    assert done.out == "another\n", done
+    done = sandbox.run([])
+    assert done.code == 125 and "no command to run" in done.err and "-p claude" in done.err, done
+
+
+def test_state_is_made_once_and_stays(sandbox):
+    policy = sandbox.policy(AGENT)
+    done = sandbox.run([], policy=policy)
+    assert done.code == 0 and done.out == "{}\nlocked\n", done
+    assert "made in your home" in done.err and "~/.agent, ~/.agent.json\n" in done.err, done
+    home = sandbox.home
+    assert (home / ".agent" / "login").read_text() == "login\n"
+    # What the agent may only read was made as well: it could make it itself else.
+    assert (home / ".agent" / "settings.json").read_text() == "{}\n" and (home / ".agent" / "hooks").is_dir()
+    assert (home / ".agent").stat().st_mode & 0o777 == 0o700 and (home / ".agent.json").stat().st_mode & 0o777 == 0o600
+    assert (home / ".agent").stat().st_uid == sandbox.identity.uid
+    (home / ".agent.json").write_text("kept\n")
+    done = sandbox.run([], policy=policy)
+    assert done.out == "kept\nlocked\n" and "made in your home" not in done.err, done
+
+
+def test_what_is_there_is_left_alone(sandbox):
+    real = sandbox.write(sandbox.outside / "real.json", "mine\n")
+    link = sandbox.home / ".agent.json"
+    link.symlink_to(real)
+    sandbox.own(link)
+    dangling = sandbox.home / ".agent"
+    dangling.symlink_to(sandbox.outside / "not there")
+    sandbox.own(dangling)
+    sandbox.run(["true"], policy=sandbox.policy(AGENT))
+    assert real.read_text() == "mine\n" and link.is_symlink() and not (sandbox.outside / "not there").exists()
+
+
+def test_what_cannot_be_made_is_said_with_its_command(sandbox):
+    sandbox.write(sandbox.home / "file")
+    text = "atoll: 1\nextends: medium\nfiles: {write: [~/file/state]}\nagent: {state: [~/file/state/]}\n"
+    text = text.replace("[~/file/state]}", "[{path: ~/file/state, optional: true}]}")
+    done = sandbox.run(["true"], policy=sandbox.policy(text))
+    assert "~/file/state cannot be made (ENOTDIR)" in done.err and "mkdir -p ~/file/state" in done.err, done
+
+
+def test_nothing_is_made_of_what_is_not_shown_in_place(sandbox):
+    text = "atoll: 1\nextends: medium\nagent: {state: [~/.elsewhere/]}\n"
+    done = sandbox.run(["true"], policy=sandbox.policy(text))
+    assert done.code == 0 and not (sandbox.home / ".elsewhere").exists(), done
+    done = sandbox.run_atoll("dry-run", "-p", sandbox.policy(AGENT), "--", "true")
+    assert not (sandbox.home / ".agent").exists(), done
+
+
+def test_a_project_cannot_have_state_made_or_commands_run(sandbox):
+    for line in ("agent: {state: [~/.x/]}", "agent: {command: [sh]}",
+                 "agent: {settings: [{path: /etc/x, content: y}]}"):
+        sandbox.write(sandbox.project / ".atoll.yaml", f"atoll: 1\n{line}\n")
+        done = sandbox.run(["true"])
+        assert done.code == 125 and "widens" in done.err and ".atoll.yaml:2" in done.err, done
+
+
+def test_settings_stand_inside_alone(sandbox):
+    text = ("atoll: 1\nextends: medium\nagent:\n  settings:\n"
+            "    - {path: /etc/some-agent/deep/x.toml, content: \"a = 1\\n\"}\n"
+            "    - {path: /etc/hostname, content: \"replaced\\n\"}\n")
+    done = sandbox.run("cat /etc/some-agent/deep/x.toml; echo b >>/etc/some-agent/deep/x.toml; "
+                       "rm /etc/some-agent/deep/x.toml; cat /etc/hostname; ls /etc/some-agent", sandbox.policy(text))
+    assert done.out.startswith("a = 1\n") and "replaced" not in done.out and done.out.endswith("deep\n"), done
+    assert not os.path.exists("/etc/some-agent")
+
+
+def test_nothing_that_is_thrown_away_is_called_real(sandbox):
+    policy = sandbox.policy("atoll: 1\nextends: node\n")
+    sandbox.make_directory(sandbox.home / ".npm")
+    done = sandbox.run("cat /run/atoll/limits.md", policy)
+    real, private = done.out.split("Private space, thrown away at the end:")
+    assert f"`{sandbox.home}/.npm`" in real and f"`{sandbox.home}/.cache/yarn`" not in real, done
+    assert f"`{sandbox.home}/.cache/yarn`" in private.split("You may read")[0], done
+    said = sandbox.run_atoll("policy", "-p", policy, "explain", "file.write", "~/.cache/yarn/x").out
+    assert "is not there" in said and "mkdir -p" in said, said
+    assert "is not there" not in sandbox.run_atoll("policy", "-p", policy, "explain", "file.write", "~/.npm/x").out
+
+
+@pytest.mark.parametrize("agent", ["aider", "claude", "codex", "gemini", "opencode"])
+@pytest.mark.only("root")
+def test_the_shipped_policies_with_a_key_use_one_secret(sandbox, agent):
+    text = (ROOT / "policies" / "agents" / f"{agent}-key.yaml").read_text()
+    host = text.split("host: ")[1].split(",")[0]
+    done = sandbox.run_atoll("policy", "-p", f"{agent}-key", "explain", "--json", "http.request", "POST",
+                             f"https://{host}/v1/x")
+    assert done.code == 0 and len(json.loads(done.out)["secrets"]) == 1, done
