@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "verify/command/effect.h"
 #include "verify/command/effects.h"
+#include "verify/command/trial.h"
 #include "verify/command/unwrap.h"
 #include "verify/model/argv.h"
 #include "verify/model/decode.h"
@@ -264,6 +265,16 @@ static void run_calls_of_others(struct walk *walk, struct command *command, uint
 	}
 }
 
+/* The place of the first word that is no option; 0: there is none. */
+static size_t first_operand(const struct command *command, const char *valued)
+{
+	size_t at = 1;
+
+	while (at < command->count && option_size(command->words, command->count, at, valued))
+		at += option_size(command->words, command->count, at, valued);
+	return at < command->count ? at : 0;
+}
+
 /* git -c alias.x='!COMMAND' x, git config alias.x '!COMMAND': what is behind "!" is for a shell. */
 static void run_git_aliases(struct walk *walk, struct command *command, uint32_t index)
 {
@@ -465,6 +476,7 @@ static void run(struct walk *walk, struct command *command, uint32_t index)
 	operation = operations_get(walk->operations, index);
 	if (wrapped.kind != WRAPPED_NONE) {
 		operation->context |= CONTEXT_WRAPPER;
+		operation->own_words = wrapped.end == command->count ? (uint32_t)wrapped.first : 0;
 		if (wrapped.has_assignments)
 			add_assignments(walk, command, wrapped.first);
 		if (wrapped.kind == WRAPPED_SHELL) {
@@ -491,7 +503,7 @@ static void run(struct walk *walk, struct command *command, uint32_t index)
 	else if ((str_equal(name, "make") || str_equal(name, "gmake")) && command->document)
 		run_recipes(walk, command, index);
 	else if (str_equal(name, "awk") || str_equal(name, "gawk") || str_equal(name, "mawk"))
-		run_calls_of_others(walk, command, index, &command->words[command->count > 1]);
+		run_calls_of_others(walk, command, index, &command->words[first_operand(command, "F v f")]);
 }
 
 static void keep_document(struct walk *walk, uint32_t index, const struct word *document)
@@ -527,6 +539,34 @@ static void add_program(struct walk *walk, const struct command *command, uint32
 	}
 }
 
+/* What a trial would change is not changed; whom it asks is asked. */
+static void mark_shown(struct walk *walk, uint32_t index)
+{
+	for (uint32_t i = index; i < operations_count(walk->operations); i++) {
+		struct operation *operation = operations_get(walk->operations, i);
+		bool is_change = operation->kind == OP_WRITE || operation->kind == OP_REMOVE ||
+				 operation->kind == OP_PERMISSION || operation->kind == OP_PROCESS;
+
+		if (i == index || (is_change && operation->parent == index))
+			operation->traits |= TRAIT_SHOWN;
+	}
+}
+
+static void do_what_it_says(struct walk *walk, struct command *command, uint32_t index)
+{
+	enum shown shown = command_shown(walk->judgement->tables, command->words, command->count);
+
+	if (shown != SHOWN_USAGE) {
+		effects_add(walk, command, index);
+		if (command->wrappers >= WRAPPERS_MAX)
+			operations_doubt(walk->operations, DOUBT_DEPTH, command->span);
+		else
+			run(walk, command, index);
+	}
+	if (shown != SHOWN_NOTHING)
+		mark_shown(walk, index);
+}
+
 uint32_t walk_command(struct walk *walk, struct command *command)
 {
 	uint32_t index = walk_add(walk, OP_COMMAND, command->span, command->context);
@@ -544,11 +584,7 @@ uint32_t walk_command(struct walk *walk, struct command *command)
 	}
 	origins_add(&command->output, index);
 	add_program(walk, command, index);
-	effects_add(walk, command, index);
-	if (command->wrappers >= WRAPPERS_MAX)
-		operations_doubt(walk->operations, DOUBT_DEPTH, command->span);
-	else
-		run(walk, command, index);
+	do_what_it_says(walk, command, index);
 	if (!command->is_produced)
 		command->is_produced = decode_output(walk->operations->arena, command->words, command->count,
 						     command->document, &command->produced);

@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "verify/command/effect.h"
+#include "verify/command/trial.h"
 #include "verify/command/unwrap.h"
 #include "verify/model/argv.h"
 #include "verify/model/words.h"
@@ -149,18 +150,24 @@ static void add_kill(struct walk *walk, const struct command *command, uint32_t 
 {
 	struct operation *source = operations_get(walk->operations, index);
 	uint32_t context = source ? source->context : 0, effect;
-	const char *signal = "";
+	const char *signal = command_signal(command->words, command->count);
+	bool is_over = false, may_be_option = true;
 
 	for (size_t i = 1; i < command->count; i++) {
-		const char *text = command->words[i].text;
+		const struct word *word = &command->words[i];
+		/* kill -1 alone has no signal: -9 -1 and -KILL -1 have one, and then everybody. */
+		bool is_option = !is_over && may_be_option && word->text[0] == '-' && command->count > 2;
 
-		if (text[0] == '-' && i == 1 && command->count > 2) {
-			signal = text + 1;
+		if (is_option) {
+			is_over = word_is(word, "--");
+			i += word_is(word, "-s") || word_is(word, "-n") || word_is(word, "--signal");
+			may_be_option = word->text[1] == '-';
 			continue;
 		}
-		effect = operations_add(walk->operations, OP_PROCESS, command->words[i].span, context);
+		may_be_option = false;
+		effect = operations_add(walk->operations, OP_PROCESS, word->span, context);
 		operations_add_text(walk->operations, effect, "kill");
-		operations_add_word(walk->operations, effect, &command->words[i]);
+		operations_add_word(walk->operations, effect, word);
 		operations_add_text(walk->operations, effect, signal);
 	}
 }

@@ -173,6 +173,9 @@ struct wrapped unwrap_command(const struct tables *tables, const struct word *wo
 			break;
 	}
 	at += row->skips;
+	/* ssh HOST -R 80:localhost:80: options may stand behind the host too. */
+	while (row->is_shell && row->skips && at < count && option_size(words, count, at, row->valued))
+		at += option_size(words, count, at, row->valued);
 	if (at >= count)
 		return wrapped;
 	return (struct wrapped){ row->is_shell ? WRAPPED_SHELL : WRAPPED_COMMAND, at, count, row->context,

@@ -10,7 +10,7 @@ static const char *const context_names[] = {
 
 static const char *const trait_names[] = {
 	"sends", "fetches", "listens", "recursive", "force", "appends", "truncates", "device", "owner", "recurses",
-	"multiplies", "link", "shell", "interactive", "starts",
+	"multiplies", "link", "shell", "interactive", "starts", "shown",
 };
 
 const char *const *operation_context_names(size_t *ret_count)

@@ -78,6 +78,7 @@ enum operation_trait {
 	TRAIT_SHELL = 1 << 12,     /* OP_COMMAND: goes through a shell though the text is not a constant */
 	TRAIT_INTERACTIVE = 1 << 13,/* OP_COMMAND: an interpreter that reads its program from its input */
 	TRAIT_STARTS = 1 << 14,    /* OP_EVALUATE: what is evaluated came as a whole from its origins */
+	TRAIT_SHOWN = 1 << 15,     /* it is only told what would be done: no rule is about it by itself */
 };
 
 enum word_flag {
@@ -121,6 +122,7 @@ struct operation {
 	struct span span;
 	struct vec words; /* of struct word */
 	const struct word *document; /* OP_COMMAND: what is on its standard input, where that is known; or NULL */
+	uint32_t own_words;  /* OP_COMMAND: those before the command that it starts; 0: all of them */
 	uint32_t first_flow; /* flows into this one: index + 1 in the list, 0: none */
 	uint32_t parent;     /* the wrapper or interpreter that started it, the command whose effect it is, or
 			      * OPERATION_NONE */

@@ -364,6 +364,9 @@ static bool match_operands(struct matcher *matcher, const struct vec *patterns, 
 
 static bool has_flag(const struct operation *operation, const char *spellings)
 {
+	/* What a wrapper starts has options of its own: `sudo pacman -S` is no `sudo -S`. */
+	size_t count = operation->own_words ? operation->own_words : operation_word_count(operation);
+
 	while (*spellings) {
 		size_t size = strcspn(spellings, "|");
 		char spelling[64];
@@ -374,10 +377,10 @@ static bool has_flag(const struct operation *operation, const char *spellings)
 			memcpy(spelling, spellings, size);
 			spelling[size] = '\0';
 			if (size == 1)
-				found = option_given(operation->words.items, operation->words.count, spelling[0], NULL);
+				found = option_given(operation->words.items, count, spelling[0], NULL);
 			else
-				found = option_given(operation->words.items, operation->words.count, 0, spelling);
-			for (size_t i = 1; i < operation_word_count(operation) && !found && size > 1; i++)
+				found = option_given(operation->words.items, count, 0, spelling);
+			for (size_t i = 1; i < count && !found && size > 1; i++)
 				found = str_equal(operation_word(operation, i)->text, spelling);
 			if (found)
 				return true;
@@ -583,6 +586,8 @@ static void match_operation(struct matcher *matcher, uint32_t index, struct find
 	const struct rule *rules = matcher->rules->rules.items;
 	uint32_t matched = UINT32_MAX;
 
+	if (operation->traits & TRAIT_SHOWN)
+		return;
 	for (size_t i = 0; i < chosen->count && !found->is_full; i++) {
 		const struct rule_entry *entry = &entries[i];
 
