@@ -10,9 +10,9 @@
 #include "verify/model/words.h"
 
 /* Programs whose first words are verbs, and which read all of their options before the verb does anything. */
-static const char verb_programs[] = "apt apt-get aws az brew cargo conda dnf docker dotnet flutter gcloud gem gh git glab "
-				    "go helm kubectl npm pip pip3 pnpm podman poetry pulumi rustup systemctl terraform "
-				    "tofu uv yarn yum";
+static const char verb_programs[] =
+	"apt apt-get aws az brew cargo conda dnf docker dotnet flutter gcloud gem gh git glab go helm kubectl npm pip "
+	"pip3 pnpm podman poetry pulumi rustup systemctl terraform tofu uv yarn yum";
 
 /* Options that say "only show it": a letter, alone or among letters that have no value, and long ones. */
 static const struct trial {
@@ -34,7 +34,8 @@ static const struct trial {
 	{ "git", "add clean mv prune push rm", "nfdxXvqruA", "--dry-run",
 	  "o e --push-option --repo --receive-pack --exec --exclude --expire --pathspec-from-file" },
 	{ "gmake", NULL, "nksBi", "--dry-run --just-print --recon", "C f I o W --directory --file --makefile" },
-	{ "helm", NULL, "", "--dry-run --dry-run=client --dry-run=server", "n f --set --values --namespace --kubeconfig" },
+	{ "helm", NULL, "", "--dry-run --dry-run=client --dry-run=server",
+	  "n f --set --values --namespace --kubeconfig" },
 	{ "kubectl", NULL, "", "--dry-run=client --dry-run=server", "n f l --namespace --filename --selector --as" },
 	{ "make", NULL, "nksBi", "--dry-run --just-print --recon", "C f I o W --directory --file --makefile" },
 	{ "mke2fs", NULL, "nqv", "", "b C d e E f g G i I J L m M N o O r t T U z" },
@@ -42,16 +43,21 @@ static const struct trial {
 	{ "npm", NULL, "", "--dry-run", "C w --prefix --workspace --registry --tag --otp --access" },
 	{ "oc", NULL, "", "--dry-run=client --dry-run=server", "n f l --namespace --filename --selector --as" },
 	{ "patch", NULL, "", "--dry-run", "d D i o p r B Y z --directory --input --output --reject-file" },
-	{ "pip", "install", "", "--dry-run", "r c t i f e --requirement --index-url --target --report --prefix --root" },
-	{ "pip3", "install", "", "--dry-run", "r c t i f e --requirement --index-url --target --report --prefix --root" },
+	{ "pip", "install", "", "--dry-run",
+	  "r c t i f e --requirement --index-url --target --report --prefix --root" },
+	{ "pip3", "install", "", "--dry-run",
+	  "r c t i f e --requirement --index-url --target --report --prefix --root" },
 	{ "pnpm", NULL, "", "--dry-run", "C F --dir --filter --registry --tag --otp --access" },
-	{ "poetry", NULL, "", "--dry-run", "C P r u p --directory --project --repository --username --password" },
+	{ "poetry", NULL, "", "--dry-run",
+	  "C P r u p --directory --project --repository --username --password" },
 	{ "rclone", NULL, "nvPi", "--dry-run", "f --config --exclude --include --filter --transfers --log-file" },
-	{ "restic", NULL, "nqv", "--dry-run", "r o p H --repo --option --password-file --tag --host --path --exclude" },
+	{ "restic", NULL, "nqv", "--dry-run",
+	  "r o p H --repo --option --password-file --tag --host --path --exclude" },
 	{ "rpm", NULL, "", "--test", "r D E --root --define --eval --dbpath --prefix --relocate" },
 	{ "rsync", NULL, "navzrhPuiclpt", "--dry-run",
-	  "e f T B M --rsh --filter --exclude --include --exclude-from --include-from --rsync-path --temp-dir --log-file "
-	  "--backup-dir --suffix --compare-dest --copy-dest --link-dest --files-from --partial-dir --password-file" },
+	  "e f T B M --rsh --filter --exclude --include --exclude-from --include-from --rsync-path --temp-dir "
+	  "--log-file --backup-dir --suffix --compare-dest --copy-dest --link-dest --files-from "
+	  " --partial-dir --password-file" },
 	{ "sfdisk", NULL, "nqf", "--no-act", "N O o X Y w W --partno --backup-file --output --label --wipe" },
 	{ "ufw", NULL, "", "--dry-run", "" },
 	{ "uv", "publish", "", "--dry-run", "u p t --username --password --token --index --publish-url" },
