@@ -173,4 +173,4 @@ int report_write(const struct box *box, int status, struct err *err) MUST_USE;
  */
 int report_prepare(struct box *box) MUST_USE;
 void summary_print(const struct box *box);
-void summary_print_missing(const struct box *box);
+void summary_print_missing(struct box *box);

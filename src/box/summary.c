@@ -324,15 +324,6 @@ static void put_changes(const struct box *box, struct buf *out)
 		buf_put_text(out, "  review  atoll diff        keep  atoll apply        drop  atoll discard\n");
 }
 
-static void put_earlier(const struct box *box, struct buf *out)
-{
-	if (*box->staging.earlier)
-		buf_printf(out,
-			   "atoll: an earlier session of this project holds changes that nobody applied or dropped: "
-			   "atoll diff %s\n",
-			   box->staging.earlier);
-}
-
 /* Staging that is not as usual, for it is felt. */
 static void put_backend(const struct box *box, struct buf *out)
 {
@@ -362,9 +353,9 @@ static void put_missing(const struct box *box, struct buf *out)
  * Walls that the policy lets be missing, said before anything runs. What comes with writing in place, which the policy
  * says in so many words (disk, late masks), and what this hardware lacks for everyone is in the report alone.
  */
-void summary_print_missing(const struct box *box)
+void summary_print_missing(struct box *box)
 {
-	char memory[SUMMARY_NAME_MAX + 512];
+	char memory[SUMMARY_NAME_MAX + 1536];
 	struct buf out;
 
 	if (box->run.request->flags & (REQUEST_QUIET | REQUEST_DETACH))
@@ -372,6 +363,7 @@ void summary_print_missing(const struct box *box)
 	buf_init_fixed(&out, memory, sizeof memory);
 	put_missing(box, &out);
 	put_backend(box, &out);
+	staging_put_unseen(&box->staging, box->run.request, &out);
 	run_request_tell(box->run.request, &out);
 }
 
@@ -396,7 +388,7 @@ void summary_print(const struct box *box)
 		canaries_put_summary(&box->canaries, &out);
 		put_standing(box, &out);
 		put_changes(box, &out);
-		put_earlier(box, &out);
+		staging_put_earlier(&box->staging, &out);
 	}
 	run_request_tell(box->run.request, &out);
 }

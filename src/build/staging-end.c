@@ -23,7 +23,10 @@
 #include "stage/change/seen.h"
 #include "stage/record/use.h"
 
+#define TOLD_SUFFIX ".told"
+
 enum {
+	COMMAND_SHOWN_MAX = 200,
 	COUNT_MAX = 50000, /* more changes than this are "at least": the end of a run must not take seconds */
 	CLAIM_MS = 500,    /* who lists the snapshots is done by then; who applies is not */
 };
@@ -141,15 +144,24 @@ static int count_changes(struct staging *staging, const struct run_request *requ
 	return r < 0 ? r : 0;
 }
 
-/* STATE/projects/HASH: a link whose text is the newest session of that project with changes. */
+static void hash_project(const struct run_request *request, char out[HASH_HEX_SIZE])
+{
+	struct hash hash;
+
+	hash_bytes(&hash, request->project, strlen(request->project));
+	hash_to_hex(&hash, out);
+}
+
+/*
+ * STATE/projects/HASH: a link whose text is the newest session of that project with changes; with the suffix: the one
+ * that a run has said at its start.
+ */
 static int open_projects(const struct run_request *request, char name[HASH_HEX_SIZE])
 {
 	char path[PATH_MAX];
-	struct hash hash;
 	int r = str_format(path, sizeof path, "%s/projects", request->state_dir);
 
-	hash_bytes(&hash, request->project, strlen(request->project));
-	hash_to_hex(&hash, name);
+	hash_project(request, name);
 	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
 		r = -errno;
 	return r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -168,6 +180,81 @@ static bool is_unreviewed(const struct run_request *request, const char *session
 	       session_path(request->state_dir, session, STAGE_DIRECTORY "/" STAGE_DIRECTORY_APPLIES, path,
 			    sizeof path) == 0 &&
 	       access(path, F_OK) < 0;
+}
+
+/* What a link of this name beside the project's says: the id of a session, or "". */
+static void read_link(const struct run_request *request, const char *suffix, char out[SESSION_ID_SIZE])
+{
+	char path[PATH_MAX], hash[HASH_HEX_SIZE], named[SESSION_ID_SIZE + 1];
+	ssize_t size = -1;
+
+	hash_project(request, hash);
+	if (str_format(path, sizeof path, "%s/projects/%s%s", request->state_dir, hash, suffix) == 0)
+		size = readlink(path, named, sizeof named);
+	named[size == SESSION_ID_SIZE - 1 ? size : 0] = 0;
+	memcpy(out, named, SESSION_ID_SIZE);
+	if (!session_id_is_valid(out))
+		*out = 0;
+}
+
+/* Whether there is one of which no run has said so yet; it counts as said. */
+static bool take_unseen(struct staging *staging, const struct run_request *request)
+{
+	char told[SESSION_ID_SIZE], name[HASH_HEX_SIZE + sizeof TOLD_SUFFIX];
+	cleanup_fd int fd = FD_NONE;
+
+	if (request->flags & REQUEST_TRIAL)
+		return false;
+	read_link(request, "", staging->unseen);
+	read_link(request, TOLD_SUFFIX, told);
+	if (!*staging->unseen || str_equal(staging->unseen, told) || str_equal(staging->unseen, request->origin) ||
+	    str_equal(staging->unseen, staging->record.origin) || !is_unreviewed(request, staging->unseen)) {
+		*staging->unseen = 0;
+		return false;
+	}
+	fd = open_projects(request, name);
+	memcpy(name + HASH_HEX_SIZE - 1, TOLD_SUFFIX, sizeof TOLD_SUFFIX);
+	/* Where that cannot be noted it is said again. */
+	if (fd >= 0 && (unlinkat(fd, name, 0) == 0 || errno == ENOENT))
+		(void)!symlinkat(staging->unseen, fd, name);
+	return true;
+}
+
+/* The command of this run as a person would type it again; "CMD…" where it is long or cannot be shown. */
+static void put_command(const struct run_request *request, struct buf *out)
+{
+	char memory[COMMAND_SHOWN_MAX];
+	struct buf words;
+	bool is_shown = true;
+
+	buf_init_fixed(&words, memory, sizeof memory);
+	for (char **word = request->argv; word && *word && is_shown; word++) {
+		buf_put_text(&words, words.size ? " " : "");
+		is_shown = buf_put_shell_word(&words, *word);
+	}
+	buf_put_text(out, is_shown && !buf_error(&words) && words.size ? buf_text(&words) : "CMD…");
+}
+
+void staging_put_unseen(struct staging *staging, const struct run_request *request, struct buf *out)
+{
+	const char *unseen = staging->unseen;
+
+	if (!take_unseen(staging, request))
+		return;
+	buf_printf(out, "atoll: what session %s changed in this project is not applied, so this run does not see it\n"
+			"  go on from it: atoll run --continue %s -- ",
+		   unseen, unseen);
+	put_command(request, out);
+	buf_printf(out, "\n  review it:     atoll diff %s\n", unseen);
+}
+
+void staging_put_earlier(const struct staging *staging, struct buf *out)
+{
+	if (*staging->earlier && !str_equal(staging->earlier, staging->unseen))
+		buf_printf(out,
+			   "atoll: an earlier session of this project holds changes that nobody applied or dropped: "
+			   "atoll diff %s\n",
+			   staging->earlier);
 }
 
 /* Another that holds some, since what the link names holds none any more: the newest that has ended. */
@@ -206,20 +293,16 @@ static void find_earlier(struct staging *staging, const struct run_request *requ
  */
 static void note_project(struct staging *staging, const struct run_request *request)
 {
-	char name[HASH_HEX_SIZE], named[SESSION_ID_SIZE + 1];
+	char name[HASH_HEX_SIZE], named[SESSION_ID_SIZE];
 	cleanup_fd int fd = FD_NONE;
 	const char *newest;
 	bool is_origin;
-	ssize_t size;
 
 	/* A trial waits for an answer of its own, and must not stand before what nobody has looked at. */
 	if (request->flags & REQUEST_TRIAL)
 		return;
 	fd = open_projects(request, name);
-	size = fd < 0 ? fd : readlinkat(fd, name, named, sizeof named);
-	named[size == SESSION_ID_SIZE - 1 ? size : 0] = 0;
-	if (!session_id_is_valid(named))
-		named[0] = 0;
+	read_link(request, "", named);
 	is_origin = str_equal(named, staging->record.origin);
 	if (*named && !is_origin)
 		find_earlier(staging, request, named);

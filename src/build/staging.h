@@ -31,6 +31,7 @@ struct staging {
 	bool is_kept;               /* it has changes, is unlike its origin, or was applied or named while it ran */
 	bool has_trash;             /* stage.gone in the session's directory waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
+	char unseen[SESSION_ID_SIZE]; /* the one of which was said at the start that this run does not see them; "": none */
 };
 
 /* Stages nothing yet: can be given to staging_done(). */
@@ -67,6 +68,12 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
  */
 void staging_explain(const struct plan *plan, bool run_as_root, struct err *err);
 
+/*
+ * Before the run: says that another session of this project has changes that nobody reviewed and this run does not see,
+ * and how to go on from them; once for each session. Nothing where there is none.
+ */
+void staging_put_unseen(struct staging *staging, const struct run_request *request, struct buf *out);
+
 /* When nothing runs any more: what changed. */
 void staging_count(struct staging *staging, const struct run_request *request, const struct policy *policy);
 
@@ -77,6 +84,9 @@ void staging_count(struct staging *staging, const struct run_request *request, c
  */
 int staging_conclude(struct staging *staging, const struct run_request *request, bool is_dropped,
 		     int session_fd) MUST_USE;
+
+/* At the end: that another session has such changes, where the start has not said so. */
+void staging_put_earlier(const struct staging *staging, struct buf *out);
 
 /* What staging_conclude() threw away, as guardian_dismiss() takes it; NULL where that is nothing. */
 const char *staging_trash(const struct staging *staging, const struct run_request *request);
