@@ -3,6 +3,7 @@ complete -c atoll -f
 complete -c atoll -n __fish_use_subcommand -a alerts -d 'show what was alarming in a session, with the evidence'
 complete -c atoll -n '__fish_seen_subcommand_from alerts' -l json -d 'the records as they are, one JSON object a line'
 complete -c atoll -n __fish_use_subcommand -a apply -d 'bring what a session changed to the host'
+complete -c atoll -n '__fish_seen_subcommand_from apply' -l interactive -s i -d 'ask about each change, and about each hunk of a text'
 complete -c atoll -n '__fish_seen_subcommand_from apply' -l exclude -s x -x -d 'leave what matches'
 complete -c atoll -n '__fish_seen_subcommand_from apply' -l allow-flagged -r -F -d 'apply this protected path too'
 complete -c atoll -n '__fish_seen_subcommand_from apply' -l ours -d 'in conflicts keep what the host has (yours), not the session\'s'

@@ -190,6 +190,33 @@ void buf_put_escaped(struct buf *buf, const void *bytes, size_t size, size_t max
 	}
 }
 
+bool buf_put_shell_word(struct buf *buf, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+	const uint8_t *at = (const uint8_t *)word;
+	size_t size = strlen(word), length;
+	char out[16];
+
+	for (size_t used = 0; used < size;) {
+		used += plain_size(at + used, size - used);
+		if (used < size && at[used] != '\\')
+			return false;
+		used += used < size ? escape_one(at + used, size - used, out, &length) : 0;
+	}
+	if (size && strspn(word, plain) == size) {
+		buf_put(buf, word, size);
+		return true;
+	}
+	buf_put_char(buf, '\'');
+	for (; *word; word++)
+		if (*word == '\'')
+			buf_put_text(buf, "'\\''");
+		else
+			buf_put_char(buf, *word);
+	buf_put_char(buf, '\'');
+	return true;
+}
+
 void buf_consume(struct buf *buf, size_t size)
 {
 	if (!size)

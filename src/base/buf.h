@@ -52,6 +52,12 @@ void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(
  */
 void buf_put_escaped(struct buf *buf, const void *bytes, size_t size, size_t max_chars);
 
+/*
+ * Appends a word as a POSIX shell reads it, in single quotes where it needs some. False, with nothing appended: it has
+ * bytes that buf_put_escaped() would not show as they are, so nobody could copy it from a terminal.
+ */
+bool buf_put_shell_word(struct buf *buf, const char *word);
+
 /* Makes room for size bytes and returns where to write them, or NULL (sticky error). */
 void *buf_reserve(struct buf *buf, size_t size);
 

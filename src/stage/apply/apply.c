@@ -399,7 +399,7 @@ static int prepare_item(struct preparation *preparation, uint32_t index)
 	op->action = action_of(change);
 	if (change->host_exists)
 		identity_of_stat(&change->host, &op->host);
-	if (item->merged)
+	if (item->merged && !item->is_partial)
 		op->flags |= JOURNAL_MERGED;
 	if (change->state == STAGE_CONFLICT)
 		op->flags |= JOURNAL_SETTLED;

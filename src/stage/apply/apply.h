@@ -42,8 +42,10 @@ struct apply_item {
 	bool is_implied;                    /* a directory that was taken for what is below it */
 	bool lost_set_id;                   /* it was applied without its set-id bits */
 	int errnum;                         /* positive, with APPLY_FAILED */
-	/* A merge of both sides to be applied instead of the staged bytes: its name in merged_fd, or NULL. */
+	/* A file to be applied instead of the staged one, as a merge of both: its name in merged_fd, or NULL. */
 	const char *merged;
+	/* merged has a part of what was staged, on the host's text: what is left can be applied later. */
+	bool is_partial;
 	bool has_markers;                   /* of a merge: lines of both sides stand in it, between markers */
 };
 

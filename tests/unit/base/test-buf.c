@@ -147,6 +147,32 @@ static void escaping_is_cut_between_characters(void **state)
 	assert_escaped("aä", 3, 2, "a…");
 }
 
+static void assert_word(const char *word, const char *expected)
+{
+	struct buf buf;
+
+	buf_init(&buf, 1000);
+	assert_int_equal(buf_put_shell_word(&buf, word), expected != NULL);
+	assert_string_equal(buf_text(&buf), expected ? expected : "");
+	buf_done(&buf);
+}
+
+static void a_word_is_quoted_for_a_shell_or_refused(void **state)
+{
+	(void)state;
+	assert_word("/a/b-c.d", "/a/b-c.d");
+	assert_word("", "''");
+	assert_word("a b", "'a b'");
+	assert_word("it's", "'it'\\''s'");
+	assert_word("$(x) \\ `y` *", "'$(x) \\ `y` *'");
+	assert_word("äöü", "'äöü'");
+	assert_word("~", "'~'");
+	assert_word("a\nb", NULL);
+	assert_word("a\x1b[2J", NULL);
+	assert_word("a\\\xff", NULL);
+	assert_word("\xe2\x80\xae", NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +184,7 @@ int main(void)
 		cmocka_unit_test(numbers_and_formats),
 		cmocka_unit_test(escaping_leaves_nothing_that_a_terminal_obeys),
 		cmocka_unit_test(escaping_is_cut_between_characters),
+		cmocka_unit_test(a_word_is_quoted_for_a_shell_or_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

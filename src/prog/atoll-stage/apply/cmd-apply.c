@@ -7,17 +7,20 @@
 #include "prog/atoll-stage/verb/audit-step.h"
 #include "prog/atoll-stage/apply/conflict-choice.h"
 #include "prog/atoll-stage/apply/merge-texts.h"
+#include "prog/atoll-stage/apply/pick.h"
 #include "prog/atoll-stage/apply/report-apply.h"
 #include "prog/atoll-stage/review/selection.h"
 
 struct apply_options {
 	struct verb_session session;
 	struct option_list excluded, allowed;
-	bool ours, theirs, merge, markers, dry_run, quiet, json, resume;
+	bool interactive, ours, theirs, merge, markers, dry_run, quiet, json, resume;
 };
 
 static const struct option options[] = {
 	VERB_SESSION_OPTIONS(struct apply_options),
+	{ 'i', "interactive", NULL, "ask about each change, and about each hunk of a text", OPTION_FLAG,
+	  offsetof(struct apply_options, interactive) },
 	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
 	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
 	  offsetof(struct apply_options, allowed) },
@@ -66,6 +69,8 @@ struct job {
 	enum settlement settlement;
 	struct opened opened;
 	struct text_merge merge;
+	struct text_worker worker;
+	struct made_files files;
 	struct transaction_place place;
 	struct transaction_recovered recovered;
 	struct audit_step step;
@@ -129,12 +134,29 @@ static int run_apply(struct job *job, const struct path_filter *filter, struct a
 	return audit_step_end(&job->step, r, err);
 }
 
+/* What a merge or a person makes of the choice. */
+static int choose(struct job *job, struct apply *apply, struct err *err)
+{
+	const struct apply_options *given = job->given;
+	const struct pick_options pick = { .opened = &job->opened, .worker = &job->worker, .files = &job->files,
+					   .dry_run = given->dry_run };
+
+	if (!given->merge && !given->interactive)
+		return 0;
+	if (made_files_begin(&job->files, apply->count) < 0)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
+	if (given->interactive)
+		return pick_run(&pick, apply, err);
+	job->merge.files = &job->files;
+	return text_merge_run(&job->merge, &job->opened, apply, given->markers, given->dry_run, err);
+}
+
 /* The session is locked, confined and recovered. */
 static int apply_wanted(struct job *job, struct path_filter *filter, struct err *err)
 {
 	const struct apply_options *given = job->given;
 	struct selection selection = { 0 };
-	struct apply apply = { .stacks = job->opened.stacks, .merged_fd = FD_NONE };
+	struct apply apply = { .stacks = job->opened.stacks, .merged_fd = job->files.dir_fd };
 	int r = selection_load(&selection, &job->opened, filter, err);
 
 	if (r < 0)
@@ -142,7 +164,7 @@ static int apply_wanted(struct job *job, struct path_filter *filter, struct err 
 	apply.items = selection.items;
 	apply.count = selection.changes.count;
 	settling_run(&apply, filter, job->settlement);
-	r = given->merge ? text_merge_run(&job->merge, &job->opened, &apply, given->markers, given->dry_run, err) : 0;
+	r = choose(job, &apply, err);
 	if (r == 0 && apply_complete(&apply) < 0)
 		r = err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
 	if (r == 0 && !given->dry_run)
@@ -167,6 +189,10 @@ static int open_job(struct job *job, struct err *err)
 		r = opened_stacks(&job->opened, err);
 	if (r == 0 && job->given->merge)
 		r = text_merge_start(&job->merge, &job->opened, err);
+	if (r == 0 && job->given->interactive)
+		r = text_worker_start(&job->worker, err);
+	if (r == 0 && (job->given->merge || job->given->interactive))
+		r = made_files_open(&job->files, &job->opened, err);
 	if (r == 0)
 		r = audit_step_open(&job->step, job->opened.sessions_fd, job->given->session.id,
 				    AUDIT_STAGE_APPLY, err);
@@ -188,13 +214,23 @@ static int recover(struct job *job, struct err *err)
 	return r == 0 ? audit_step_recovered(&job->step, &job->recovered, err) : r;
 }
 
+static int check_options(const struct apply_options *given, struct err *err)
+{
+	if (given->interactive && (given->ours || given->theirs || given->merge || given->json || given->resume))
+		return err_set(err, ERR_USAGE, EINVAL, "apply",
+			       "-i goes with none of --ours, --theirs, --merge, --json and --resume");
+	return 0;
+}
+
 static int apply(const struct apply_options *given, char **words, int count, struct err *err)
 {
 	struct job job = { .given = given, .opened = OPENED_NONE, .merge = TEXT_MERGE_NONE,
-			   .step = AUDIT_STEP_INIT };
+			   .worker = TEXT_WORKER_NONE, .files = MADE_FILES_NONE, .step = AUDIT_STEP_INIT };
 	struct path_filter filter = { 0 };
 	int r = settlement_choose(given->ours, given->theirs, given->merge, given->markers, &job.settlement, err);
 
+	if (r == 0)
+		r = check_options(given, err);
 	if (r == 0)
 		r = open_job(&job, err);
 	if (r == 0)
@@ -207,6 +243,8 @@ static int apply(const struct apply_options *given, char **words, int count, str
 	transaction_place_done(&job.place);
 	audit_step_done(&job.step);
 	text_merge_done(&job.merge);
+	text_worker_stop(&job.worker);
+	made_files_done(&job.files);
 	opened_done(&job.opened);
 	return r;
 }

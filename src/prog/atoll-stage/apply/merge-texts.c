@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prog/atoll-stage/apply/merge-texts.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/str.h"
-#include "os/fd.h"
 #include "os/path.h"
 #include "prog/atoll-stage/review/text.h"
-#include "stage/layer/attributes.h"
-
-#define MERGED_DIRECTORY "merged"
 
 /* Each that needs a base starts git twice. */
 enum { MERGES_MAX = 1000 };
@@ -38,16 +32,7 @@ void text_merge_done(struct text_merge *merge)
 {
 	text_worker_stop(&merge->worker);
 	base_stop(&merge->base);
-	for (size_t i = 0; i < merge->count; i++) {
-		/* What was merged is in the project by now. */
-		if (merge->names && merge->names[i])
-			unlinkat(merge->dir_fd, merge->names[i], 0);
-		if (merge->names)
-			free(merge->names[i]);
-	}
-	free(merge->names);
 	free(merge->results);
-	close_fd(&merge->dir_fd);
 	*merge = TEXT_MERGE_NONE;
 }
 
@@ -57,14 +42,6 @@ int text_merge_start(struct text_merge *ret_merge, const struct opened *opened, 
 
 	for (size_t i = 0; i < opened->record.tree_count; i++)
 		tree_fds[i] = opened->stacks[i].host_fd;
-	r = path_remove_tree(opened->stage_fd, MERGED_DIRECTORY);
-	if (r == 0 && mkdirat(opened->stage_fd, MERGED_DIRECTORY, 0700) < 0)
-		r = -errno;
-	if (r == 0)
-		r = ret_merge->dir_fd = fd_open_at(opened->stage_fd, MERGED_DIRECTORY,
-						     O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "apply", "a place for merges cannot be made: %s", strerror(-r));
 	r = base_start(tree_fds, opened->record.tree_count, &ret_merge->base, err);
 	return r < 0 ? r : text_worker_start(&ret_merge->worker, err);
 }
@@ -76,25 +53,6 @@ int text_merge_start(struct text_merge *ret_merge, const struct opened *opened, 
 static mode_t merged_mode(mode_t host, mode_t staged)
 {
 	return (host & 0777) | (staged & 0100 ? (host & 0444) >> 2 : 0);
-}
-
-/* Writes a merge to stage/merged/INDEX-NAME. The name, or NULL. */
-static char *store(struct text_merge *merge, size_t index, const struct stage_stack *stack,
-		   const struct stage_change *change, const char *bytes, size_t size)
-{
-	cleanup_fd int host_fd = stage_change_open_host(stack, change);
-	const char *base = path_basename(change->path);
-	cleanup_free char *name = str_printf("%zu-%.200s", index, base);
-	cleanup_fd int fd = FD_NONE;
-
-	if (!name)
-		return NULL;
-	fd = fd_open_at(merge->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-	if (fd < 0 || fd_write_full(fd, bytes, size) < 0 || host_fd < 0 ||
-	    attributes_match(host_fd, fd, attributes_is_user) < 0 ||
-	    fchmod(fd, merged_mode(change->host.st_mode, change->staged.st_mode)) < 0)
-		return NULL;
-	return take_ptr(name);
 }
 
 /* Takes the merge as what shall be applied. */
@@ -111,9 +69,11 @@ static int keep(const struct job *job, size_t index, const struct text *host, co
 	}
 	item->merged = "";
 	if (!job->dry_run) {
-		merge->names[index] = store(merge, index, &job->opened->stacks[item->change->tree],
-						      item->change, (const char *)merged->bytes, merged->size);
-		item->merged = merge->names[index];
+		const struct text_piece content = { merged->bytes, merged->size };
+		const struct stage_change *change = item->change;
+
+		item->merged = made_files_put(merge->files, index, &job->opened->stacks[change->tree], change, &content,
+					      merged_mode(change->host.st_mode, change->staged.st_mode));
 		if (!item->merged)
 			return -EIO;
 	}
@@ -201,18 +161,15 @@ static int merge_item(const struct job *job, size_t index)
 }
 
 int text_merge_run(struct text_merge *merge, const struct opened *opened, struct apply *apply, bool with_markers,
-		bool dry_run, struct err *err)
+		   bool dry_run, struct err *err)
 {
 	const struct job job = { merge, opened, apply, with_markers, dry_run };
 	size_t merges = 0;
 	int r = 0;
 
-	merge->count = apply->count;
 	merge->results = calloc(apply->count + 1, sizeof *merge->results);
-	merge->names = calloc(apply->count + 1, sizeof *merge->names);
-	if (!merge->results || !merge->names)
+	if (!merge->results)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
-	apply->merged_fd = merge->dir_fd;
 	for (size_t i = 0; i < apply->count && r == 0; i++)
 		/* Beyond the bound they stay conflicts, which is what they are without --merge. */
 		if (apply->items[i].verdict == APPLY_CONFLICT && merges++ < MERGES_MAX)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "prog/atoll-stage/apply/made-files.h"
 #include "prog/atoll-stage/apply/merge-base.h"
 #include "prog/atoll-stage/verb/opened.h"
 #include "stage/apply/apply.h"
@@ -32,22 +33,20 @@ extern const char *const text_merge_texts[MERGING_RESULT_COUNT];
 struct text_merge {
 	struct text_worker worker;
 	struct base base;
-	int dir_fd;                   /* owned: stage/merged */
+	struct made_files *files;     /* borrowed: where merges go; before text_merge_run() */
 	enum text_merge_result *results; /* owned; of each item */
-	char **names;                 /* owned; for each item the name of its merge in stage/merged, or NULL */
-	size_t count;
 };
 
-#define TEXT_MERGE_NONE ((struct text_merge){ .worker = TEXT_WORKER_NONE, .base = BASE_NONE, .dir_fd = FD_NONE })
+#define TEXT_MERGE_NONE ((struct text_merge){ .worker = TEXT_WORKER_NONE, .base = BASE_NONE })
 
-/* Starts its processes, and makes stage/merged empty. Before confining. */
+/* Starts its processes. Before confining. */
 int text_merge_start(struct text_merge *ret_merge, const struct opened *opened, struct err *err) MUST_USE;
 void text_merge_done(struct text_merge *merge);
 #define cleanup_text_merge __attribute__((cleanup(text_merge_done)))
 
 /*
- * Merges the items that are conflicts of two texts. One that merges becomes APPLY_TAKEN with the merge as its content,
- * APPLY_KEPT where the host has it already; of another, results[] says why it stays.
+ * Merges the items that are conflicts of two texts; files has room for them. One that merges becomes APPLY_TAKEN with
+ * the merge as its content, APPLY_KEPT where the host has it already; of another, results[] says why it stays.
  */
 int text_merge_run(struct text_merge *merge, const struct opened *opened, struct apply *apply, bool with_markers,
-		bool dry_run, struct err *err) MUST_USE;
+		   bool dry_run, struct err *err) MUST_USE;

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 
-enum { OUT_MAX = 1 << 30, FLUSH_AT = 64 << 10 };
+enum { OUT_MAX = 1 << 30, FLUSH_AT = 64 << 10, FLAGGED_WORDS_MAX = 8 };
 
 static int flush(struct buf *out, struct err *err)
 {
@@ -67,7 +67,7 @@ static void put_reason(const struct apply_report *report, size_t index, struct b
 	if (item->verdict == APPLY_FAILED)
 		buf_put_text(out, strerror(item->errnum));
 	else if (item->verdict == APPLY_FLAGGED)
-		buf_put_text(out, "protected; look at it, then --allow-flagged it");
+		buf_put_text(out, "protected: it needs a yes of its own");
 	else if (item->verdict == APPLY_HELD)
 		buf_put_text(out, change->host_exists && S_ISDIR(change->host.st_mode) ?
 				  "something below it stays" : "the directory above it is left");
@@ -117,7 +117,9 @@ static void put_notes(const struct apply_report *report, struct buf *out)
 
 		if (item->verdict == APPLY_TAKEN && item->lost_set_id)
 			put_note(report, item, "  without its set-id bits: ", out);
-		if (item->verdict == APPLY_TAKEN && item->merged && !item->has_markers)
+		if (item->verdict == APPLY_TAKEN && item->is_partial)
+			put_note(report, item, "  in part; the rest stays staged: ", out);
+		if (item->verdict == APPLY_TAKEN && item->merged && !item->has_markers && !item->is_partial)
 			put_note(report, item, "  merged with the host's: ", out);
 		if (item->verdict == APPLY_TAKEN && item->has_markers)
 			put_note(report, item, "  both between markers, to be edited: ", out);
@@ -160,6 +162,81 @@ static bool has_unsettled(const struct apply_report *report)
 	return false;
 }
 
+/* Words that stand for all flagged paths that were left: themselves, or directories above where they are many. */
+struct flagged_words {
+	char *words[FLAGGED_WORDS_MAX];  /* owned */
+	size_t count;
+};
+
+static void flagged_words_done(struct flagged_words *flagged)
+{
+	for (size_t i = 0; i < flagged->count; i++)
+		free(flagged->words[i]);
+	flagged->count = 0;
+}
+
+/* The path cut to this many components below its tree; the tree's own without any. NULL: no memory. */
+static char *cut_path(const struct opened *opened, const struct stage_change *change, size_t components)
+{
+	const char *root = opened->record.trees[change->tree].path, *end = change->path;
+
+	for (size_t i = 0; i < components && *end; i++)
+		end += strcspn(end + (*end == '/'), "/") + (*end == '/');
+	if (end == change->path)
+		return str_dup(root);
+	return str_printf("%s/%.*s", str_equal(root, "/") ? "" : root, (int)(end - change->path), change->path);
+}
+
+/* False: they are too many of this depth, or one cannot be written so that a shell reads it. */
+static bool collect_flagged(const struct apply_report *report, size_t components, struct flagged_words *flagged)
+{
+	for (size_t i = 0; i < report->apply->count; i++) {
+		const struct apply_item *item = &report->apply->items[i];
+		cleanup_free char *word = NULL;
+		cleanup_buf struct buf ignored;
+		bool is_known = false;
+
+		buf_init(&ignored, 1 << 20);
+		if (item->verdict != APPLY_FLAGGED)
+			continue;
+		word = cut_path(report->opened, item->change, components);
+		if (!word || !buf_put_shell_word(&ignored, word))
+			return false;
+		for (size_t known = 0; known < flagged->count && !is_known; known++)
+			is_known = str_equal(flagged->words[known], word);
+		if (is_known)
+			continue;
+		if (flagged->count == FLAGGED_WORDS_MAX)
+			return false;
+		flagged->words[flagged->count++] = take_ptr(word);
+	}
+	return flagged->count > 0;
+}
+
+/* How to look at the flagged paths that were left, and the command that applies them, to be copied. */
+static void put_flagged_command(const struct apply_report *report, struct buf *out)
+{
+	static const size_t depths[] = { SIZE_MAX, 3, 2, 1, 0 };
+	const char *session = report->opened->record.session;
+	struct flagged_words flagged = { 0 };
+	bool is_found = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(depths) && !is_found; i++) {
+		flagged_words_done(&flagged);
+		is_found = collect_flagged(report, depths[i], &flagged);
+	}
+	if (is_found) {
+		buf_printf(out, "look at the flagged ones:  atoll diff -p --flagged %s\nthen apply them with:      "
+				"atoll apply %s", session, session);
+		for (size_t i = 0; i < flagged.count; i++) {
+			buf_put_text(out, " --allow-flagged ");
+			buf_put_shell_word(out, flagged.words[i]);
+		}
+		buf_put_char(out, '\n');
+	}
+	flagged_words_done(&flagged);
+}
+
 int report_apply_text(const struct apply_report *report, struct err *err)
 {
 	size_t left = tell_apply_left(report->apply);
@@ -181,6 +258,8 @@ int report_apply_text(const struct apply_report *report, struct err *err)
 	if (r == 0 && has_unsettled(report))
 		buf_put_text(&out, "settle conflicts, all or those of a PATH, with atoll apply --ours (the host's "
 				   "stays), --theirs (the session's takes its place) or --merge (of texts both)\n");
+	if (r == 0)
+		put_flagged_command(report, &out);
 	return r == 0 ? flush(&out, err) : r;
 }
 
@@ -201,7 +280,7 @@ static void put_json_item(const struct apply_report *report, size_t index, struc
 		json_string(json, "text", buf_text(&text));
 	}
 	if (item->merged)
-		json_bool(json, "merged", true);
+		json_bool(json, item->is_partial ? "partial" : "merged", true);
 	if (item->lost_set_id)
 		json_bool(json, "lost_set_id", true);
 	if (item->has_markers)

@@ -32,26 +32,33 @@ struct sides {
 	struct text before, after;
 };
 
-static void put_coloured(struct patch *patch, const char *colour, const char *text, size_t size)
+void show_put_line(const char *line, size_t size, bool escapes, bool has_colour, struct buf *out)
 {
-	bool use = patch->session->colour && *colour;
+	static const struct {
+		char first;
+		const char *colour;
+	} colours[] = { { '+', "\x1b[32m" }, { '-', "\x1b[31m" }, { '@', "\x1b[36m" } };
+	const char *colour = "";
 
-	buf_put_text(&patch->out, use ? colour : "");
-	if (patch->session->escape) {
-		for (const char *at = text, *end = text + size; at < end;) {
+	for (size_t i = 0; has_colour && size && i < ARRAY_SIZE(colours); i++)
+		if (*line == colours[i].first)
+			colour = colours[i].colour;
+	buf_put_text(out, colour);
+	if (escapes) {
+		for (const char *at = line, *end = line + size; at < end;) {
 			const char *tab = memchr(at, '\t', (size_t)(end - at));
 			const char *stop = tab ? tab : end;
 
 			if (stop > at)
-				buf_put_escaped(&patch->out, at, (size_t)(stop - at), 0);
+				buf_put_escaped(out, at, (size_t)(stop - at), 0);
 			if (tab)
-				buf_put_char(&patch->out, '\t');
+				buf_put_char(out, '\t');
 			at = tab ? tab + 1 : end;
 		}
 	} else {
-		buf_put(&patch->out, text, size);
+		buf_put(out, line, size);
 	}
-	buf_put_text(&patch->out, use ? "\x1b[0m\n" : "\n");
+	buf_put_text(out, *colour ? "\x1b[0m\n" : "\n");
 }
 
 /* prefix and name as git writes them: in double quotes with C escapes where there are bytes beyond plain text. */
@@ -191,21 +198,12 @@ static void put_side_name(struct patch *patch, const char *mark, const char *pre
 
 static void put_hunks(struct patch *patch)
 {
-	static const struct {
-		char first;
-		const char *colour;
-	} colours[] = { { '+', "\x1b[32m" }, { '-', "\x1b[31m" }, { '@', "\x1b[36m" } };
-
 	for (size_t at = 0; at < patch->content.size;) {
 		const char *line = (const char *)patch->content.bytes + at;
 		const char *end = memchr(line, '\n', patch->content.size - at);
 		size_t size = end ? (size_t)(end - line) : patch->content.size - at;
-		const char *colour = "";
 
-		for (size_t i = 0; i < ARRAY_SIZE(colours); i++)
-			if (*line == colours[i].first)
-				colour = colours[i].colour;
-		put_coloured(patch, colour, line, size);
+		show_put_line(line, size, patch->session->escape, patch->session->colour, &patch->out);
 		at += size + 1;
 	}
 }

@@ -38,3 +38,9 @@ const char *show_type(mode_t mode);
 
 /* Whether others may write it, which is said of what is new. A link has no mode, and a sticky directory is for that. */
 bool show_mode_is_open(mode_t mode);
+
+/*
+ * A line of a unified difference, which begins with its mark and has no newline: coloured by the mark, and escaped for
+ * a terminal but for tabs.
+ */
+void show_put_line(const char *line, size_t size, bool escapes, bool has_colour, struct buf *out);

@@ -6,10 +6,12 @@
 
 struct apply_options {
 	struct option_list excluded, allowed;
-	bool ours, theirs, merge, markers, dry_run, quiet, json, resume;
+	bool interactive, ours, theirs, merge, markers, dry_run, quiet, json, resume;
 };
 
 static const struct option options[] = {
+	{ 'i', "interactive", NULL, "ask about each change, and about each hunk of a text", OPTION_FLAG,
+	  offsetof(struct apply_options, interactive) },
 	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
 	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
 	  offsetof(struct apply_options, allowed) },
@@ -46,7 +48,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 }
 
 const struct cmd cmd_apply = {
-	"apply", "[ID] [-x GLOB] [--allow-flagged PATH] [--ours|--theirs|--merge] [PATH…]",
+	"apply", "[-i] [ID] [-x GLOB] [--allow-flagged PATH] [--ours|--theirs|--merge] [PATH…]",
 	"bring what a session changed to the host",
 	CMD_OPTIONS(options), .run = run_verb,
 };
