@@ -294,6 +294,7 @@ void box_release(void)
 	box->run.watch = NULL;
 	exec_gate_free(box->exec_gate);
 	box->exec_gate = NULL;
+	close_fd(&box->watch_options.root_fd);
 	modules_done(box);
 	pidref_done(&box->run.init);
 	close_fd(&box->wire_fd);
@@ -414,6 +415,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	box->run.refusals = &box->refusals;
 	box->run.freeze = &box->freeze;
 	box->run.identity = &box->watch_options;
+	box->watch_options.root_fd = FD_NONE;
 	box->mounts = (struct runtime_mounts){ .run = &box->run, .enforcement = &box->enforcement,
 					       .owner = { is_awaited, box } };
 	init_approval(box);

@@ -55,6 +55,8 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 		return r;
 	box->init_state = INIT_STATE_READY;
 	run_stage(&box->run, "init");
+	/* Not by /proc/PID/root: who was killed a moment ago has none, and it is no wall that failed then. */
+	box->watch_options.root_fd = take_fd(&fds[1]);
 	r = events_watch_new(box, take_fd(&fds[0]));
 	if (r < 0)
 		return r;
@@ -202,7 +204,7 @@ static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_cou
 enum { ANY = 1 << INIT_STATE_BUILDING | 1 << INIT_STATE_READY, READY = 1 << INIT_STATE_READY };
 
 static const struct frame_rule init_rules[] = {
-	{ INIT_READY, 1 << INIT_STATE_BUILDING, 64, 1, 1, on_ready },
+	{ INIT_READY, 1 << INIT_STATE_BUILDING, 64, 2, 2, on_ready },
 	{ INIT_STARTED, READY, 64, 0, 1, on_started },
 	{ INIT_FAILED, READY, 64, 0, 0, on_failed },
 	{ INIT_EXITED, READY, 128, 0, 0, on_exited },

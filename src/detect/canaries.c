@@ -241,13 +241,9 @@ static int on_opened(struct canaries *canaries, struct planted *planted)
 /* Whether the name that it was planted under still leads to it. */
 static bool is_in_place(const struct canaries *canaries, const struct planted *planted)
 {
-	cleanup_fd int root_fd = FD_NONE, fd = FD_NONE;
-	char path[PATH_SIZE];
+	cleanup_fd int fd = path_open2(canaries->run->identity->root_fd, planted->path, O_PATH, 0,
+				       RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 
-	if (str_format(path, sizeof path, "/proc/%d/root", canaries->run->init.pid) == 0)
-		root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
-	if (root_fd >= 0)
-		fd = path_open2(root_fd, planted->path, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 	return fd >= 0 && fd_is_same_file(fd, planted->fd);
 }
 

@@ -415,7 +415,7 @@ int exec_gate_enter(struct exec_gate *gate)
 {
 	const struct run *run = gate->in.run;
 
-	return gate->programs ? programs_enter(gate->programs, run->policy->policy, run->init.pid) : 0;
+	return gate->programs ? programs_enter(gate->programs, run->policy->policy, run->identity->root_fd) : 0;
 }
 
 int exec_gate_judge(struct exec_gate *gate, const struct watch_exec *exec, struct watch_exec_answer *ret_answer)

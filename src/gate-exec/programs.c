@@ -55,7 +55,7 @@ struct hashed {
 };
 
 struct programs {
-	int root_fd;                 /* owned: of the sandbox */
+	int root_fd;                 /* borrowed: of the sandbox */
 	struct program *list;        /* by size */
 	size_t count, allocated;
 	struct hashed hashed[PROGRAMS_HASHED_MAX];
@@ -294,15 +294,12 @@ int programs_new(struct programs **ret_programs, const struct policy *policy, co
 	return 0;
 }
 
-int programs_enter(struct programs *programs, const struct policy *policy, pid_t init_pid)
+int programs_enter(struct programs *programs, const struct policy *policy, int root_fd)
 {
-	char path[32];
-	int r = str_format(path, sizeof path, "/proc/%d/root", init_pid);
+	int r;
 
-	if (r < 0)
-		return r;
-	programs->root_fd = fd_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
-	r = programs->root_fd < 0 ? programs->root_fd : add_rules(programs, policy);
+	programs->root_fd = root_fd;
+	r = add_rules(programs, policy);
 	sort(programs);
 	return r;
 }
@@ -313,7 +310,6 @@ void programs_free(struct programs *programs)
 		return;
 	for (size_t i = 0; i < programs->count; i++)
 		free(programs->list[i].name);
-	close_fd(&programs->root_fd);
 	free(programs->list);
 	free(programs);
 }

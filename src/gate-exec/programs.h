@@ -31,10 +31,10 @@ struct programs;
 int programs_new(struct programs **ret_programs, const struct policy *policy, const uint32_t *taken,
 		 size_t taken_count) MUST_USE;
 /*
- * Once, before anything is identified: looks up the rest of what the rules name, as the sandbox of init_pid sees it;
- * patterns are looked for where programs are. As above, or why the sandbox's root cannot be opened.
+ * Once, before anything is identified: looks up the rest of what the rules name, below the sandbox's root (root_fd,
+ * O_PATH, borrowed as long as the programs are there); patterns are looked for where programs are. As above.
  */
-int programs_enter(struct programs *programs, const struct policy *policy, pid_t init_pid) MUST_USE;
+int programs_enter(struct programs *programs, const struct policy *policy, int root_fd) MUST_USE;
 /* Looks those up again that nothing inside can write: whoever changed one of them may (an upgrade of the system). */
 void programs_refresh(struct programs *programs);
 void programs_free(struct programs *programs);

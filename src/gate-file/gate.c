@@ -290,14 +290,9 @@ static void keep_answer(struct file_question *question, const struct queue_outco
 /* What the sandbox has at a path of its own is not taken away by what the host has there. */
 static bool is_missing(const struct file_gate *gate, const char *path)
 {
-	cleanup_fd int root = FD_NONE, fd = FD_NONE;
-	char name[32];
+	cleanup_fd int fd = path_open2(gate->run->identity->root_fd, path, O_PATH | O_NOFOLLOW, 0,
+				       RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 
-	if (str_format(name, sizeof name, "/proc/%d/root", gate->run->init.pid) == 0)
-		root = fd_open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY, 0);
-	if (root < 0)
-		return false;
-	fd = path_open2(root, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 	return fd == -ENOENT || fd == -ENOTDIR;
 }
 

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong around atoll and is not its fault: a directory that is gone, files that take no more, low limits.
 Each ends with a line that says so, and nothing looks as if it had gone well."""
+import os
+import pathlib
+import signal
+import subprocess
+
 import pexpect
 import pytest
 
-from atoll import DEFAULT_TIMEOUT
+from atoll import DEFAULT_TIMEOUT, wait_until
 
 
 def shell(sandbox, script, *arguments, timeout=DEFAULT_TIMEOUT):
@@ -214,3 +219,43 @@ def test_a_path_of_the_policy_that_is_not_there(sandbox):
     assert refused.code == 125 and "/srv/not-there (files.read[0])" in refused.err, refused
     assert "optional: true" in refused.err and refused.err.count("\n") == 1, refused
     assert sandbox.run(["true"], policy=sandbox.policy(text.format("/srv/not-there", ", optional: true"))).code == 0
+
+
+# --- The first process inside is killed, when the box has not looked at it yet. ---
+
+# Of x86-64: poll, ppoll, or clone, clone3 and vfork, by which it waits for the exec that waits for the box.
+WAITS = ("7", "271", "56", "435", "58")
+
+
+def init_below(pid):
+    """atoll-init among the descendants of this process, once it waits for what the box wants."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            number, rest = stat.read_text().split(" (", 1)
+            name, fields = rest.rsplit(") ", 1)
+            if name != "atoll-init":
+                continue
+            above = int(fields.split()[1])
+            while above > 1 and above != pid:
+                above = int(pathlib.Path(f"/proc/{above}/stat").read_text().rsplit(") ", 1)[1].split()[1])
+            if above == pid and (stat.parent / "syscall").read_text().split()[0] in WAITS:
+                return int(number)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+@pytest.mark.needs("strace")
+@pytest.mark.parametrize("more", ["audit: {files: all}", "exec: {deny: [{program: '**/nobody', argv: [x]}]}"])
+def test_a_first_process_that_is_killed_at_once_was_killed(sandbox, more):
+    """Not "a wall failed": what the box needs of its root came with its first message."""
+    policy = sandbox.policy(f"atoll: 1\nextends: medium\n{more}\n")
+    slow = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=recvmsg", "-e", "inject=recvmsg:delay_exit=1500000:when=1"]
+    running = subprocess.Popen([*slow, sandbox.programs.atoll, "run", "-p", policy, "--", "sleep", "60"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               **sandbox.popen_keywords(cwd=sandbox.project))
+    assert wait_until(lambda: init_below(running.pid))
+    os.kill(init_below(running.pid), signal.SIGKILL)
+    _, said = running.communicate(timeout=DEFAULT_TIMEOUT)
+    assert running.returncode == 137, said
+    assert "mediate" not in said and "looked up" not in said, said

@@ -97,9 +97,14 @@ static int await_second(void)
 /* The listener leaves before anything runs: were a copy kept, calls would hang instead of fail when the box dies. */
 static int load_filter(struct init *init, int profile, const char **ret_wall)
 {
-	cleanup_fd int listener = FD_NONE;
+	cleanup_fd int listener = FD_NONE, root = FD_NONE;
 	int r;
 
+	/* Before the filter, which may hand an open to the box, and nobody answers there yet. */
+	*ret_wall = "mounts";
+	root = fd_open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
+	if (root < 0)
+		return root;
 	*ret_wall = "seccomp";
 	/* Without it an exec of a setuid program would lift the command out of all this. */
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
@@ -109,7 +114,7 @@ static int load_filter(struct init *init, int profile, const char **ret_wall)
 		return listener;
 	*ret_wall = "mounts";
 	r = await_second();
-	return r < 0 ? r : tell_ready(init, listener);
+	return r < 0 ? r : tell_ready(init, listener, root);
 }
 
 static int handle_wire(struct init *init)

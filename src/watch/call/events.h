@@ -167,7 +167,8 @@ struct watch_options {
 	/* Which file calls the filter sends here is the filter's affair; these say how they are made. */
 	bool mediates_files;
 	bool moves_directories;      /* no file calls but renames of directories, and hard links */
-	pid_t init_pid;              /* whose root is the sandbox's */
+	pid_t init_pid;              /* the first process of the sandbox */
+	int root_fd;                 /* borrowed, O_PATH: its root */
 	bool has_own_roots;          /* programs may have roots and mounts of their own (nested user namespaces) */
 	uid_t uid_inside;            /* what uid and gid are called inside */
 	gid_t gid_inside;

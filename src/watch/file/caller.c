@@ -44,7 +44,7 @@ bool file_view_is_memory(const struct file_view *view, int fd)
 int file_view_init(struct file_view *view, const struct watch_options *options)
 {
 	*view = (struct file_view){
-		.root_fd = open_of(options->init_pid, "root", O_PATH | O_DIRECTORY),
+		.root_fd = options->root_fd,
 		.self_fd = fd_open_at(AT_FDCWD, "/proc/self/fd", O_PATH | O_DIRECTORY, 0),
 		.init_pid = options->init_pid,
 		.has_own_roots = options->has_own_roots,
@@ -56,13 +56,12 @@ int file_view_init(struct file_view *view, const struct watch_options *options)
 		.status_fd = FD_NONE,
 	};
 	if (view->root_fd < 0 || view->self_fd < 0)
-		return view->root_fd < 0 ? view->root_fd : view->self_fd;
+		return view->root_fd < 0 ? -EBADF : view->self_fd;
 	return identity_drop_groups();
 }
 
 void file_view_done(struct file_view *view)
 {
-	close_fd(&view->root_fd);
 	close_fd(&view->self_fd);
 	close_fd(&view->status_fd);
 	free(view->mounts);

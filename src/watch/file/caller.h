@@ -17,7 +17,7 @@ enum { FILE_QUIET_MAX = 512 };
 
 /* The sandbox as all callers share it. */
 struct file_view {
-	int root_fd;                 /* owned: O_PATH of the root of init, which is everybody's */
+	int root_fd;                 /* borrowed: O_PATH of the root of init, which is everybody's */
 	int self_fd;                 /* owned: O_PATH of our own /proc/self/fd, by which files are opened again */
 	pid_t init_pid;
 	bool has_own_roots;          /* programs may chroot(2) and have mount namespaces of their own */

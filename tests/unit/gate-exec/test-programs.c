@@ -45,6 +45,16 @@ static const char *beside(char out[64], const char *name)
 	return out;
 }
 
+/* Once: the programs borrow it. */
+static int root_fd(void)
+{
+	static int fd = FD_NONE;
+
+	if (fd < 0)
+		fd = fd_open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
+	return fd;
+}
+
 static void begin(struct fixture *fixture)
 {
 	*fixture = (struct fixture){ 0 };
@@ -55,7 +65,7 @@ static void begin(struct fixture *fixture)
 	fixture->policy.exec.rules = fixture->rules;
 	fixture->policy.exec.count = fixture->policy.exec.exact_count = 2;
 	assert_int_equal(programs_new(&fixture->programs, &fixture->policy, NULL, 0), 0);
-	assert_int_equal(programs_enter(fixture->programs, &fixture->policy, getpid()), 0);
+	assert_int_equal(programs_enter(fixture->programs, &fixture->policy, root_fd()), 0);
 }
 
 static void end(struct fixture *fixture)
@@ -136,7 +146,7 @@ static void a_copy_of_what_was_taken_away_is_known(void **state)
 	write_file(beside(named, "named"), 'n');
 	beside(missing, "missing");
 	assert_int_equal(programs_new(&fixture.programs, &fixture.policy, taken, ARRAY_SIZE(taken)), 0);
-	assert_int_equal(programs_enter(fixture.programs, &fixture.policy, getpid()), 0);
+	assert_int_equal(programs_enter(fixture.programs, &fixture.policy, root_fd()), 0);
 	write_file(beside(copy, "copy"), 'n');
 	assert_is_named(&fixture, copy, true);
 	unlink(copy);

@@ -80,7 +80,8 @@ static int begin(void **state)
 {
 	memset(&notes, 0, sizeof notes);
 	guest_options = (struct watch_options){
-		.mediates_files = true, .init_pid = getpid(), .uid = geteuid(), .gid = getegid(),
+		.mediates_files = true, .init_pid = getpid(), .root_fd = fd_open_at(AT_FDCWD, "/", O_PATH, 0),
+		.uid = geteuid(), .gid = getegid(),
 		.uid_inside = geteuid(), .gid_inside = getegid(),
 	};
 	guest_on_file = judge;
@@ -95,6 +96,7 @@ static int finish(void **state)
 	char command[96];
 	pid_t pid;
 
+	close_fd(&guest_options.root_fd);
 	assert_int_equal(chdir("/"), 0);
 	snprintf(command, sizeof command, "%s", directory);
 	pid = fork();
@@ -623,6 +625,7 @@ static int use_outside(void *argument)
 static void test_a_descriptor_from_outside_leads_nowhere(void **state)
 {
 	int fds[2], ready[2], release[2], status;
+	char root[32];
 	pid_t init;
 	char byte;
 
@@ -644,6 +647,9 @@ static void test_a_descriptor_from_outside_leads_nowhere(void **state)
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	guest_options.init_pid = init;
+	snprintf(root, sizeof root, "/proc/%d/root", init);
+	close_fd(&guest_options.root_fd);
+	guest_options.root_fd = open(root, O_PATH | O_DIRECTORY);
 	assert_int_equal(run_guest(use_outside, fds), 0);
 	close(release[1]);
 	waitpid(init, &status, 0);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -97,7 +98,8 @@ struct peer *peer_start(void)
 	struct watch_handlers handlers = {
 		.on_exec = see_exec, .on_refusal = see_refusal, .on_network = see_network, .context = peer,
 	};
-	struct watch_options options = { .network_is_empty = true, .uid = geteuid(), .gid = getegid() };
+	struct watch_options options = { .network_is_empty = true, .uid = geteuid(), .gid = getegid(),
+					 .root_fd = FD_NONE };
 
 	assert_true(message.fd >= 0);
 	assert_int_equal(watch_new(&peer->watch, message.fd, &options, &handlers, NULL), 0);
@@ -148,8 +150,10 @@ static struct message receive(struct peer *peer)
 	struct message message = { .fd = FD_NONE };
 	uint8_t bytes[4096];
 	struct frame frame;
+	int fds[2] = { FD_NONE, FD_NONE };
 	size_t fd_count;
-	ssize_t n = fd_receive_message(peer->wire_fd, bytes, sizeof bytes, &message.fd, 1, &fd_count);
+	ssize_t n = fd_receive_message(peer->wire_fd, bytes, sizeof bytes, fds, ARRAY_SIZE(fds), &fd_count);
+	struct stat root, ours;
 
 	if (n == -ECONNRESET)
 		n = 0;
@@ -158,6 +162,15 @@ static struct message receive(struct peer *peer)
 		return message;
 	assert_int_equal(frame_open(&frame, bytes, (size_t)n), 0);
 	decode(&frame, &message);
+	message.fd = fds[0];
+	/* The second one that READY brings: the root, to find paths by. */
+	assert_int_equal(fds[1] >= 0, message.type == INIT_READY);
+	if (fds[1] >= 0) {
+		assert_int_equal(fcntl(fds[1], F_GETFL) & O_PATH, O_PATH);
+		assert_int_equal(fstat(fds[1], &root) | stat("/", &ours), 0);
+		assert_int_equal(root.st_ino, ours.st_ino);
+		close(fds[1]);
+	}
 	return message;
 }
 
