@@ -11,8 +11,7 @@
 #include "jail/filter.h"
 #include "session/narrowing.h"
 
-/* What happens in and around the sandbox, as records of the action log. Every function fails closed: see
- * audit/writer.h. */
+/* What happens in and around the sandbox, as records of the log. Every function fails closed (audit/writer.h). */
 
 static void put_argv(struct json *json, const char *key, const char *const *argv, size_t left_out)
 {
@@ -335,13 +334,17 @@ static int on_moved(void *context, const struct watch_move *event)
 	return move_find(&box->moves, event);
 }
 
+static void on_link(void *context)
+{
+	staging_note_link(&((struct box *)context)->staging);
+}
+
 static bool on_unheard(void *context, const char *path)
 {
 	struct box *box = context;
 
-	return !box->requests && access_gate_is_wanted(&box->run, path) && access_gate_open(&box->requests, &box->run,
-											    &box->mounts,
-									  &box->queue);
+	return !box->requests && access_gate_is_wanted(&box->run, path) &&
+	       access_gate_open(&box->requests, &box->run, &box->mounts, &box->queue);
 }
 
 int events_watch_new(struct box *box, int listener_fd)
@@ -362,6 +365,7 @@ int events_watch_new(struct box *box, int listener_fd)
 		.on_file_gone = on_file_gone,
 		.on_move = on_move,
 		.on_moved = on_moved,
+		.on_link = on_link,
 		.on_unheard = on_unheard,
 		.context = box,
 	};
@@ -371,7 +375,6 @@ int events_watch_new(struct box *box, int listener_fd)
 	box->processes.on_end = on_process_end;
 	box->processes.context = box;
 	r = watch_new(&box->run.watch, listener_fd, &box->watch_options, &handlers, box->run.err);
-
 	if (r < 0)
 		return r;
 	box->watch_source = (struct loop_source){

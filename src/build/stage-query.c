@@ -14,7 +14,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 
-enum { PATIENCE_MS = 2000, MS_NS = 1000000 };
+enum { MS_NS = 1000000 };
 
 /* In the child. */
 static void become_reader(const struct run_request *request, const char *program, const char *verb, int out_fd)
@@ -34,9 +34,9 @@ static void become_reader(const struct run_request *request, const char *program
 	_exit(125);
 }
 
-static int read_answer(int fd, void *answer, size_t size)
+static int read_answer(int fd, unsigned patience_ms, void *answer, size_t size)
 {
-	uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_MS * (uint64_t)MS_NS, now_ns;
+	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * (uint64_t)MS_NS, now_ns;
 	char *at = answer;
 	size_t left = size;
 
@@ -55,7 +55,7 @@ static int read_answer(int fd, void *answer, size_t size)
 	return left ? -ETIMEDOUT : 0;
 }
 
-int stage_query(const struct run_request *request, const char *verb, void *ret, size_t size)
+int stage_query(const struct run_request *request, const char *verb, unsigned patience_ms, void *ret, size_t size)
 {
 	cleanup_fd int read_fd = FD_NONE, write_fd = FD_NONE;
 	char program[PATH_MAX];
@@ -73,7 +73,7 @@ int stage_query(const struct run_request *request, const char *verb, void *ret, 
 	if (pid == 0)
 		become_reader(request, program, verb, write_fd);
 	close_fd(&write_fd);
-	r = pid < 0 ? -errno : read_answer(read_fd, ret, size);
+	r = pid < 0 ? -errno : read_answer(read_fd, patience_ms, ret, size);
 	if (pid > 0 && r < 0)
 		kill(pid, SIGKILL);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -111,7 +111,8 @@ static void settle_unread(struct staging *staging, const struct run_request *req
 {
 	uint64_t flagged;
 
-	if (!staging->counts.is_cut && stage_query(request, "flagged", &flagged, sizeof flagged) == 0 &&
+	if (!staging->counts.is_cut &&
+	    stage_query(request, "flagged", STAGE_QUERY_MS, &flagged, sizeof flagged) == 0 &&
 	    flagged < staging->counts.flagged)
 		staging->counts.flagged = flagged;
 }
@@ -388,7 +389,7 @@ void staging_count(struct staging *staging, const struct run_request *request, c
 	if (staging->stage_fd < 0)
 		return;
 	/* Most runs change nothing: then nothing has to be walked. What a fork stands on was counted at its own end. */
-	is_unused = stage_live_is_used(staging->stage_fd, &staging->record) == 0;
+	is_unused = stage_linked_is_used(staging->stage_fd, &staging->record, staging->linked.done_ns) == 0;
 	staging->is_unlike_origin = !is_unused && !str_equal(staging->record.origin, staging->record.session);
 	staging->is_as_origin = is_unused && staging->chain.count;
 	staging->is_counted = is_unused || count_changes(staging, request, policy) == 0;

@@ -14,12 +14,16 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "build/stage-query.h"
 #include "os/fd.h"
+#include "os/identity.h"
 #include "os/mount-list.h"
 #include "os/path.h"
 #include "policy/decide.h"
 #include "session/record.h"
 #include "stage/change/seen.h"
+
+enum { RELINK_MS = 60000 };
 
 void staging_init(struct staging *staging)
 {
@@ -175,6 +179,46 @@ static int make_tree(struct staging *staging, const struct staging_input *input,
 	return r < 0 || !tree->mask_count ? r : add_masks(staging, input->plan, (size_t)index, host_fd, err);
 }
 
+static void tell_parted(const struct run_request *request, uint64_t parted)
+{
+	char memory[200];
+	struct buf out;
+
+	buf_init_fixed(&out, memory, sizeof memory);
+	buf_printf(&out, "atoll: the names of %llu staged file%s part where one is written to: too much to copy\n",
+		   (unsigned long long)parted, parted == 1 ? "" : "s");
+	run_request_tell(request, &out);
+}
+
+/* Before the overlays are mounted: afterwards nobody but the kernel writes to an upper. */
+static int keep_linked(struct staging *staging, const struct staging_input *input, struct err *err)
+{
+	cleanup_fd int sessions_fd = fd_open_at(input->session_fd, "..", O_RDONLY | O_DIRECTORY, 0);
+	int r = sessions_fd;
+
+	if (r >= 0 && !stage_linked_is_noted(sessions_fd, &staging->chain))
+		return 0;
+	if (r >= 0)
+		r = stage_query(input->request, "relink", RELINK_MS, &staging->linked, sizeof staging->linked);
+	if (r == 0 && staging->linked.parted)
+		tell_parted(input->request, staging->linked.parted);
+	if (r == 0)
+		return 0;
+	err_set(err, ERR_STATE, -r, "stage", "files of several names that session %s made cannot be kept together: %s",
+		staging->origin.session, err_errno_name(-r));
+	err_hint(err, "free some space below %s", input->request->state_dir);
+	return r;
+}
+
+void staging_note_link(struct staging *staging)
+{
+	if (staging->stage_fd < 0 || staging->is_linked)
+		return;
+	/* Of the file call before this one. */
+	identity_return();
+	staging->is_linked = stage_linked_note(staging->stage_fd) == 0;
+}
+
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err)
 {
 	size_t count;
@@ -204,8 +248,10 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
 	r = stage_record_create(staging->stage_fd, &staging->record);
 	if (r == 0 && staging->chain.count)
 		r = stage_chain_store(staging->stage_fd, STAGE_FILE_CHAIN, &staging->chain);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "the record of what is staged cannot be written: %s",
-			       err_errno_name(-r)) : 0;
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "stage", "the record of what is staged cannot be written: %s",
+			       err_errno_name(-r));
+	return staging->chain.count ? keep_linked(staging, input, err) : 0;
 }
 
 void staging_explain(const struct plan *plan, bool run_as_root, struct err *err)

@@ -13,6 +13,7 @@
 #include "build/stage-backend.h"
 #include "stage/layer/chain.h"
 #include "stage/change/change.h"
+#include "stage/layer/linked.h"
 #include "stage/record/record.h"
 
 struct staging {
@@ -29,6 +30,8 @@ struct staging {
 	bool is_unlike_origin;      /* a fork that wrote, so that it counts although nothing may differ from the host */
 	bool is_in_use;             /* it should have gone, but a command was at work on it */
 	bool is_kept;               /* it has changes, is unlike its origin, or was applied or named while it ran */
+	struct stage_linked linked; /* what was put into the live layers before the sandbox began */
+	bool is_linked;             /* a link was made inside, and noted */
 	bool has_trash;             /* stage.gone in the session's directory waits to be removed */
 	char earlier[SESSION_ID_SIZE]; /* another session with changes of this project that nobody reviewed; "": none */
 	char unseen[SESSION_ID_SIZE]; /* the one of which was said at the start that this run does not see them; "": none */
@@ -61,6 +64,12 @@ struct staging_input {
 
 /* Makes the stage directory with its record, live layers and masks. Nothing where the plan stages nothing. */
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;
+
+/*
+ * Something inside is about to make a hard link: noted once, for those who begin on its layers. Where that fails a fork
+ * parts what is one file here, which is no reason to refuse a link. The sandbox's ids are given back.
+ */
+void staging_note_link(struct staging *staging);
 
 /*
  * The jail did not take the trees: says so in words where the reason is something that is mounted below one of them.

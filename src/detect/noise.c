@@ -8,7 +8,7 @@
 int noise_look(const struct run_request *request, struct noise_count *ret_count)
 {
 	struct noise_count count = { 0 };
-	int r = stage_query(request, "noise", &count, sizeof count);
+	int r = stage_query(request, "noise", STAGE_QUERY_MS, &count, sizeof count);
 
 	if (r == 0 && (count.sampled > NOISE_FILES_MAX || count.scrambled > count.sampled))
 		r = -EBADMSG;

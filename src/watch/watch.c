@@ -502,6 +502,8 @@ static int serve_file(struct watch *watch)
 	bool is_mediated = watch->options.mediates_files;
 	struct err err;
 
+	if (watch->handlers.on_link && files_makes_link(watch->request->data.nr))
+		watch->handlers.on_link(watch->handlers.context);
 	if (!is_mediated &&
 	    confined_may_have(&watch->confined, (pid_t)watch->request->pid, watch->options.init_pid))
 		return answer(watch, 0);

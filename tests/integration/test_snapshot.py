@@ -118,6 +118,64 @@ def test_fork_of_a_running_session(staged):
     staged.atoll("stop", session)
 
 
+LINKS = "mkdir -p d/e; echo one > d/e/a; ln d/e/a b; ln b 'd/c c'; echo x > x; ln x y; echo alone > alone; chmod 750 d"
+LOOK = "cat b 'd/c c' d/e/a; stat -c '%h %i' b 'd/c c' d/e/a | sort -u | wc -l; stat -c %h b x"
+
+
+def test_a_fork_keeps_files_of_several_names_together(staged):
+    staged.run(LINKS)
+    origin, shown = staged.session, staged.show(staged.session)
+    assert staged.fork([origin], "echo two > d/e/a; " + LOOK) == "two\ntwo\ntwo\n1\n3\n2\n"
+    forked = staged.session
+    assert staged.show(origin) == shown
+    # A fork of the fork; a name that goes and one that comes; the layers joined.
+    assert staged.fork([forked], f"rm b; ln x b; echo three >> y; cat b; cat 'd/c c'; stat -c %h 'd/c c' y") == \
+        "x\nthree\ntwo\n2\n3\n"
+    last = staged.session
+    staged.atoll("discard", last, "alone")
+    assert staged.fork([last], "echo four > b; cat x y; stat -c '%h %a' x d") == "four\nfour\n3 644\n1 750\n"
+    # What is applied is one file, too, and the directories kept their times.
+    staged.atoll("apply", staged.session, "-q")
+    project = staged.sandbox.project
+    assert (project / "x").samefile(project / "b") and (project / "d/c c").samefile(project / "d/e/a")
+    assert (project / "y").read_text() == "four\n" and not (project / "alone").exists()
+
+
+def test_a_fork_of_links_that_writes_nothing_is_what_it_stands_on(staged):
+    staged.run(LINKS + "; rm -r directory; mkdir directory; ln x directory/x; touch -d 2001-01-01 d/e d")
+    origin, before = staged.session, staged.show(staged.session)
+    times = "stat -c %Y d d/e b; ls directory"
+    said = staged.atoll("fork", origin, "--", "sh", "-c", "cat b x >/dev/null; " + times)
+    assert "nothing was changed; what it stands on stays as it was" in said.err, said
+    assert said.out == staged.fork([origin], times)
+    assert said.out.split()[:2] == ["978307200"] * 2 and said.out.split()[-1] == "x"
+    assert staged.show(staged.session) == before
+
+
+def test_a_fork_of_a_running_session_and_a_trial_keep_links(staged):
+    session = staged.detach()
+    staged.exec(session, LINKS)
+    assert staged.fork([session], "echo two > b; cat d/e/a") == "two\n"
+    staged.atoll("stop", session)
+    assert staged.fork([session], "echo two > y; cat x; rm y; stat -c %h x") == "two\n1\n"
+
+
+def test_what_is_too_much_to_keep_together_is_told(staged):
+    staged.run("dd if=/dev/urandom of=a bs=1M count=257 status=none; ln a b; echo x > x; ln x y")
+    said = staged.atoll("fork", staged.session, "--", "sh", "-c", "echo 1 > x; cat y; : > a; stat -c %s a b")
+    assert said.out == f"1\n0\n{257 << 20}\n"
+    assert "the names of 1 staged file part where one is written to: too much to copy" in said.err
+
+
+def test_a_fork_of_many_files_without_links_looks_at_none(staged):
+    """The note alone says so; a session that made a link has its layers walked."""
+    staged.run("for i in $(seq 300); do echo $i >f$i; done")
+    note = staged.stage(staged.session) / "linked"
+    assert not note.exists()
+    staged.run("ln host linked", options=["--continue", staged.session])
+    assert (staged.stage(staged.session) / "linked").exists()
+
+
 def test_ps_shows_changes_and_origins(staged):
     staged.run("echo one > a")
     origin = staged.session

@@ -24,6 +24,7 @@ static const struct verb verbs[] = {
 	{ "flatten", cmd_flatten },
 	{ "gc", cmd_gc },
 	{ "noise", cmd_noise },
+	{ "relink", cmd_relink },
 	{ "snapshot", cmd_snapshot },
 	{ "undo", cmd_undo },
 };

@@ -147,6 +147,14 @@ static int live_path(char out[NAME_SIZE], size_t tree_index)
 	return str_format(out, NAME_SIZE, STAGE_DIRECTORY_LIVE "/%zu/upper", tree_index);
 }
 
+int stage_live_open(int stage_fd, size_t tree_index)
+{
+	char path[NAME_SIZE];
+	int r = live_path(path, tree_index);
+
+	return r < 0 ? r : open_directory(stage_fd, path);
+}
+
 /* An empty directory that can take the place of the upper: the same mode, the jail's owner. */
 static int make_twin(int stage_fd, const struct stage_tree *tree, size_t tree_index, int layer_fd)
 {
@@ -257,15 +265,13 @@ int stage_seal(int stage_fd, const struct stage_record *record, struct stage_cha
 
 int stage_live_is_used(int stage_fd, const struct stage_record *record)
 {
-	char live[NAME_SIZE], bytes[1024] __attribute__((aligned(8)));
+	char bytes[1024] __attribute__((aligned(8)));
 
 	for (size_t i = 0; i < record->tree_count; i++) {
 		cleanup_fd int fd = FD_NONE;
 		long used = 0;
-		int r = live_path(live, i);
+		int r = fd = stage_live_open(stage_fd, i);
 
-		if (r == 0)
-			fd = r = open_directory(stage_fd, live);
 		/* The sandbox closed the tree itself. */
 		if (r < 0)
 			return r == -EACCES ? 1 : r;

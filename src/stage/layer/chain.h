@@ -68,6 +68,9 @@ int stage_layer_new(int stage_fd, const struct stage_record *record, struct err 
  */
 int stage_seal(int stage_fd, const struct stage_record *record, struct stage_chain *chain, struct err *err) MUST_USE;
 
+/* live/T/upper (O_RDONLY | O_DIRECTORY), owned by the caller. -EACCES: the sandbox closed the tree itself. */
+int stage_live_open(int stage_fd, size_t tree_index) MUST_USE;
+
 /*
  * Whether any live upper holds anything (an empty one needs no seal). 1, 0, or -errno.
  */

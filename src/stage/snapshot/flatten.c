@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "stage/layer/linked.h"
 #include "stage/layer/remove.h"
 #include "stage/snapshot/merge.h"
 
@@ -97,6 +98,10 @@ static int replace_chain(struct stage_lock *lock, int number, struct err *err)
 {
 	struct stage_chain chain = { 0 };
 	int r = stage_chain_push(&chain, lock->session, (uint32_t)number);
+
+	/* Of the sessions whose layers went into the new one. */
+	if (r == 0 && stage_linked_is_noted(lock->sessions_fd, &lock->chain))
+		r = stage_linked_note(lock->stage_fd);
 
 	if (r == 0)
 		r = stage_chain_store(lock->stage_fd, STAGE_FILE_CHAIN, &chain);

@@ -222,12 +222,29 @@ static int enter(void *context, const struct stage_entry *entry)
 	return *entry->path ? make_entry(job, entry) : 0;
 }
 
+/*
+ * Its topmost layer may have made it opaque, which came along with its attributes. The others are as the kernel would
+ * set them when the directory is looked at: so that has a new ctime only if the sandbox changed something.
+ */
+static int show_through(int fd)
+{
+	static const char *const names[] = { "user.overlay.opaque", "user.overlay.impure" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (fremovexattr(fd, names[i]) < 0 && errno != ENODATA)
+			return -errno;
+	return fsetxattr(fd, "user.overlay.origin", "", 0, 0) < 0 ? -errno : 0;
+}
+
 /* Opaque where any layer made it so; and its own times again, and mode, which making entries may have needed wider. */
-static int finish_directory(const struct stage_entry *entry, int fd)
+static int finish_directory(const struct stage_merge *merge, const struct stage_entry *entry, int fd)
 {
 	struct timespec times[2] = { entry->staged.st_atim, entry->staged.st_mtim };
+	int r = merge->is_part ? show_through(fd) : 0;
 
-	if (entry->is_opaque && fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) < 0)
+	if (r < 0)
+		return r;
+	if (entry->is_opaque && !merge->is_part && fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) < 0)
 		return -errno;
 	if (!*entry->path && geteuid() == 0 && fchown(fd, entry->staged.st_uid, entry->staged.st_gid) < 0)
 		return -errno;
@@ -247,7 +264,7 @@ static int leave(void *context, const struct stage_entry *entry)
 	fd = stage_open_beneath(job->merge->to_fd, entry->path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd == -ENOENT && job->merge->is_dropped)
 		return 0;
-	return fd < 0 ? fd : finish_directory(entry, fd);
+	return fd < 0 ? fd : finish_directory(job->merge, entry, fd);
 }
 
 static void job_done(struct job *job)

@@ -4,7 +4,8 @@
 /*
  * Writes what a stack of layers shows, without the host, as one layer: the same whiteouts, opaque directories, marks
  * and hard links, so that an overlay on the one shows exactly what it showed on the many. Used to flatten chains,
- * to drop paths from them, and to copy what a running sandbox writes while it is frozen.
+ * to drop paths from them, to copy what a running sandbox writes while it is frozen, and to take single files into the
+ * upper that will lie upon the layers.
  */
 
 #include <stdbool.h>
@@ -25,6 +26,7 @@ struct stage_merge {
 	/* NULL or: whether to leave out the entry at path (relative to the tree) and all below it. */
 	bool (*is_dropped)(void *context, const char *path);
 	void *context;
+	bool is_part;                    /* it will lie upon these layers, so that no directory of it may hide theirs */
 	/* Results. */
 	uint64_t entries, dropped;
 };

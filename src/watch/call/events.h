@@ -148,6 +148,8 @@ struct watch_handlers {
 	 * or WATCH_FILE_WAITS.
 	 */
 	int (*on_moved)(void *context, const struct watch_move *event);
+	/* Somebody is about to make a hard link, mediated or not. NULL: it does not matter. */
+	void (*on_link)(void *context);
 	/*
 	 * Nobody listens on the socket at this path, as the caller names it. True: somebody does now, and the
 	 * connection is tried again. NULL: nobody ever will.

@@ -98,6 +98,13 @@ bool files_cover(const struct watch_options *options, int number)
 			(options->moves_directories && (call->run == file_run_rename || call->run == file_run_link)));
 }
 
+bool files_makes_link(int number)
+{
+	const struct file_call *call = file_call_find(number);
+
+	return call && call->run == file_run_link;
+}
+
 bool files_changes_mode(int number)
 {
 	const struct file_call *call = file_call_find(number);

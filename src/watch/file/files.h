@@ -31,6 +31,9 @@ void files_free(struct files *files);
 /* Whether a call with this number is one of a file; with options->moves_directories alone: one that moves or links. */
 bool files_cover(const struct watch_options *options, int number);
 
+/* Whether the call of this number makes a hard link. */
+bool files_makes_link(int number);
+
 /* Whether the call of this number sets permission bits: chmod(2) and its like. */
 bool files_changes_mode(int number);
 

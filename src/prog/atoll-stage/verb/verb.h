@@ -49,5 +49,6 @@ int cmd_flagged(int argc, char **argv, struct err *err);
 int cmd_flatten(int argc, char **argv, struct err *err);
 int cmd_gc(int argc, char **argv, struct err *err);
 int cmd_noise(int argc, char **argv, struct err *err);
+int cmd_relink(int argc, char **argv, struct err *err);
 int cmd_snapshot(int argc, char **argv, struct err *err);
 int cmd_undo(int argc, char **argv, struct err *err);
