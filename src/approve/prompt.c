@@ -224,7 +224,7 @@ static bool draw(struct prompt *prompt, const struct question *question, bool is
 {
 	const size_t last_size = strlen(last_words);
 	struct asking_question told = queue_question_of(question, clock_monotonic_ns());
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 
 	if (!make_sane(prompt))
 		return false;

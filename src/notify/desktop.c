@@ -269,7 +269,7 @@ static int on_question(void *context, struct frame *frame, int *fds, size_t fd_c
 {
 	struct desktop *desktop = context;
 	struct notify_question question;
-	cleanup_buf struct buf body;
+	cleanup_buf struct buf body = { 0 };
 	struct notice *notice;
 	int r = notify_question_get(frame, &question);
 
@@ -315,7 +315,7 @@ static int on_close(void *context, struct frame *frame, int *fds, size_t fd_coun
 static int on_alert(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct desktop *desktop = context;
-	cleanup_buf struct buf body;
+	cleanup_buf struct buf body = { 0 };
 	sd_bus_message *call = NULL;
 	const char *kind, *what;
 	char summary[SUMMARY_SIZE];

@@ -120,7 +120,7 @@ int session_make_end(int dir_fd)
 int session_store_end(int dir_fd, const struct session_record *record)
 {
 	cleanup_fd int fd = fd_open_at(dir_fd, ENDED_FILE, O_WRONLY | O_NOFOLLOW, 0);
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	int r;
 
 	if (fd < 0)

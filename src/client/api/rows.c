@@ -285,7 +285,7 @@ static int read_bytes(struct reader *reader, struct atoll_record *record, const 
 static int read_strings(struct reader *reader, struct atoll_record *record, const struct key *key)
 {
 	struct field field = { .key = key->name, .kind = FIELD_STRINGS };
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 	size_t count = 0;
 	int r = 0;
 

@@ -120,7 +120,7 @@ int answer_submit(const struct answer_source *source, nghttp2_session *session, 
 	bool sends = has_body(source) &&
 		     (answer->body_size || answer->is_cut || (answer->trailers && answer->trailers[0]));
 	nghttp2_nv nvs[HTTP1_FIELDS_MAX + 1];
-	cleanup_buf struct buf names;
+	cleanup_buf struct buf names = { 0 };
 	char status[16];
 	size_t count;
 

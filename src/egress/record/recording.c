@@ -61,7 +61,7 @@ static void write_out(struct recording *recording, const struct buf *out)
 
 int recording_write(struct recording **ret_recording, int fd, struct err *err)
 {
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	struct recording *recording = NULL;
 	int r = recording_new(&recording, fd, err);
 

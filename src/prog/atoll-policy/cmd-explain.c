@@ -31,7 +31,7 @@ static int parse_kind(const char *text, enum action_kind *ret_kind, struct err *
 {
 	int kind = names_find(action_kind_names, ACTION_KIND_COUNT, text);
 	const char *nearest = names_nearest(action_kind_names, ACTION_KIND_COUNT, text);
-	cleanup_buf struct buf all;
+	cleanup_buf struct buf all = { 0 };
 
 	if (kind >= 0) {
 		*ret_kind = (enum action_kind)kind;

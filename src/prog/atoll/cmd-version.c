@@ -5,7 +5,7 @@
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 	int rest, r = cmd_parse(&cmd_version, NULL, argc, argv, &rest, err);
 
 	if (r == 0 && rest < argc)

@@ -278,7 +278,7 @@ int completion_print(const char *shell, struct err *err)
 	static const char *const shells[] = { "bash", "zsh", "fish" };
 	static void (*const put[])(struct buf *) = { put_bash, put_zsh, put_fish };
 	int which = names_find(shells, ARRAY_SIZE(shells), shell);
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 	char shown[ERR_QUOTE_SIZE];
 
 	if (which < 0) {

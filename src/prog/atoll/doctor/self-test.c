@@ -242,7 +242,7 @@ static int write_policy(const struct stand *stand, const struct self_test_reques
 {
 	const char *base = request->policy ? request->policy : request->trust ? request->trust : "medium";
 	char absolute[PATH_MAX];
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 	struct json json;
 	int r = 0;
 
@@ -455,7 +455,7 @@ static void put_table(struct buf *out, struct buf *text, struct counts *counts)
 
 static int show(struct buf *text, bool json, int status, struct err *err)
 {
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	struct counts counts = { 0 };
 	int r;
 

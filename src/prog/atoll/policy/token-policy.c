@@ -64,7 +64,7 @@ static void add(struct listing *listing, struct buf *word)
 static void add_path(struct listing *listing, enum action_kind kind, const char *path, const char *rule)
 {
 	struct action action = { .kind = kind, .subject = path };
-	cleanup_buf struct buf word;
+	cleanup_buf struct buf word = { 0 };
 
 	if (is_given(listing, &action))
 		return;
@@ -118,7 +118,7 @@ static void add_programs(struct listing *listing)
 	for (size_t i = 0; i < listing->policy->exec.count; i++) {
 		const struct exec_rule *rule = &listing->policy->exec.rules[i];
 		struct action action = { .kind = ACTION_EXEC, .subject = rule->program, .argv = rule->argv };
-		cleanup_buf struct buf word;
+		cleanup_buf struct buf word = { 0 };
 
 		if (rule->verdict == VERDICT_DENY)
 			continue;
@@ -142,7 +142,7 @@ static void add_programs(struct listing *listing)
 static void add_connection(struct listing *listing, const struct net_rule *rule, uint16_t port)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = rule->host, .port = port ? port : 443 };
-	cleanup_buf struct buf word;
+	cleanup_buf struct buf word = { 0 };
 
 	if (is_given(listing, &action) && port)
 		return;

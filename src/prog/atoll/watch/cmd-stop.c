@@ -28,7 +28,7 @@ static int stop_one(const struct session_record *record, uint32_t grace_ms, stru
 {
 	cleanup_fd int fd = control_socket_connect(record->id, err);
 	struct client_answer answer = { .fd = FD_NONE };
-	cleanup_buf struct buf scratch;
+	cleanup_buf struct buf scratch = { 0 };
 	int r;
 
 	if (fd < 0)
