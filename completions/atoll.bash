@@ -245,7 +245,7 @@ _atoll()
 		fi ;;
 	undo)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-n --apply --list --dry-run -q --quiet --json --help'
+			_atoll_reply -W '-n --apply --list --dry-run --rehearse -q --quiet --json --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Review as a person does it: what a run and an apply say to go on with, and `atoll apply -i`."""
 import io
+import json
 import os
 import re
 import shlex
@@ -273,3 +274,51 @@ def test_a_session_that_was_applied_is_not_told_of(sandbox):
     first = sandbox.run(["sh", "-c", "echo 1 >made"])
     assert sandbox.run_atoll("apply", first.session).code == 0
     assert "go on from it" not in sandbox.run(["true"]).err
+
+
+def test_rehearse_says_what_can_be_taken_back_and_changes_nothing(sandbox, layered):
+    sandbox.write(sandbox.project / "other", "o\n")
+    layered.start()
+    assert sandbox.run_atoll("undo", "--rehearse", layered.session).code == 127
+    layered.inside("echo changed >text; echo changed >other")
+    assert sandbox.run_atoll("apply", layered.session).code == 0
+    whole = sandbox.run_atoll("undo", "--rehearse", layered.session)
+    assert whole.code == 0 and whole.out.startswith("yes") and "2 paths" in whole.out, whole
+    assert (sandbox.project / "text").read_text() == "changed\n"
+    doctor = sandbox.run_atoll("doctor")
+    assert re.search(r"^undo +ok", doctor.out, re.M), doctor
+    sandbox.write(sandbox.project / "other", "mine\n")
+    part = sandbox.run_atoll("undo", "--rehearse", layered.session)
+    assert part.code == 1 and "other" in part.out and "cannot be taken back" in part.out, part
+    told = json.loads(sandbox.run_atoll("undo", "--rehearse", "--json", layered.session).out)
+    assert told["undoable"] is False and len(told["left"]) == 1 and told["undo"] is None, told
+    doctor = sandbox.run_atoll("doctor", "--json")
+    found = [check for check in json.loads(doctor.out)["checks"] if check["what"] == "undo"]
+    assert found and found[0]["state"] == "weak" and layered.session in found[0]["fix"], doctor
+    assert (sandbox.project / "text").read_text() == "changed\n"
+    # What it names is what an undo does.
+    assert sandbox.run_atoll("undo", layered.session).code == 1
+    assert (sandbox.project / "text").read_text() == "".join(LINES)
+
+
+def test_rehearse_leaves_an_interrupted_apply_as_it_is(sandbox, layered):
+    layered.inside("echo changed >text")
+    assert sandbox.run_atoll("apply", layered.session).code == 0
+    # Cut before its end: as a crash leaves it.
+    journal = layered.directory / "applies" / "1" / "journal"
+    journal.write_bytes(journal.read_bytes()[:-40])
+    before = journal.read_bytes()
+    done = sandbox.run_atoll("undo", "--rehearse", layered.session)
+    assert done.code == 125 and "--resume" in done.err and journal.read_bytes() == before, done
+
+
+def test_one_env_file_is_unmasked_by_a_policy(sandbox):
+    sandbox.write(sandbox.project / ".env", "KEY=1\n")
+    sandbox.write(sandbox.project / ".env.local", "KEY=2\n")
+    policy = sandbox.policy("atoll: 1\nextends: medium\ndrop: [.env]\n")
+    assert sandbox.run(["cat", ".env"]).code == 1
+    told = sandbox.run_atoll("policy", "explain", "file.read", ".env")
+    assert "drop: [.env]" in told.out, told
+    done = sandbox.run(["sh", "-c", "cat .env; ! cat .env.local"], policy=policy)
+    assert done.code == 0 and done.out == "KEY=1\n", done
+    assert "drop: [.env]" in sandbox.run(["cat", "/run/atoll/limits.md"]).out

@@ -15,7 +15,7 @@
 struct undo_options {
 	struct verb_session session;
 	const char *number;
-	bool list, dry_run, quiet, json;
+	bool list, dry_run, rehearse, quiet, json;
 };
 
 static const struct option options[] = {
@@ -25,6 +25,8 @@ static const struct option options[] = {
 	{ 0, "list", NULL, "list what was applied", OPTION_FLAG, offsetof(struct undo_options, list) },
 	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
 	  offsetof(struct undo_options, dry_run) },
+	{ 0, "rehearse", NULL, "say whether it can be taken back, and change nothing at all", OPTION_FLAG,
+	  offsetof(struct undo_options, rehearse) },
 	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct undo_options, quiet) },
 	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct undo_options, json) },
 };
@@ -68,7 +70,7 @@ static void put_list_json(const struct opened *opened, const struct undo_entry *
 static int list(const struct undo_options *given, const struct opened *opened, struct err *err)
 {
 	cleanup_free struct undo_entry *entries = NULL;
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	size_t count;
 	int r = undo_list(opened->stage_fd, &entries, &count);
 
@@ -165,17 +167,28 @@ static void put_index_hints(const struct opened *opened, const struct undo *undo
 	}
 }
 
+static void put_rehearsed(const struct opened *opened, const struct undo *undo, size_t taken, size_t left,
+			  struct buf *out)
+{
+	buf_printf(out, "%s apply %u of session %s: %zu path%s can be taken back; do it with: atoll undo -n %u %s\n",
+		   left ? taken ? "in part," : "no:" : "yes:", undo->apply.number, opened->record.session, taken,
+		   taken == 1 ? "" : "s", undo->apply.number, opened->record.session);
+}
+
 static void put_text(const struct undo_options *given, const struct opened *opened, const struct undo *undo,
 		     struct buf *out)
 {
 	size_t taken = count_verdict(undo, false), left = count_verdict(undo, true);
 
-	if (!given->quiet && (taken || !left))
+	if (given->rehearse && !given->quiet)
+		put_rehearsed(opened, undo, taken, left, out);
+	else if (!given->quiet && (taken || !left))
 		buf_printf(out, "%s apply %u: %zu path%s%s\n", given->dry_run ? "would take back" : "took back",
 			   undo->apply.number, taken, taken == 1 ? "" : "s",
 			   given->dry_run || !taken ? "" : "; apply again with: atoll apply");
 	if (left)
-		buf_printf(out, "left, %zu path%s:\n", left, left == 1 ? "" : "s");
+		buf_printf(out, "%s, %zu path%s:\n", given->rehearse ? "cannot be taken back" : "left", left,
+			   left == 1 ? "" : "s");
 	for (size_t i = 0; i < undo->count; i++) {
 		const struct undo_item *item = &undo->items[i];
 
@@ -218,7 +231,8 @@ static void put_json(const struct undo_options *given, const struct opened *open
 		json_u64(&json, "undo", undo->number);
 	else
 		json_null(&json, "undo");
-	json_bool(&json, "dry_run", given->dry_run);
+	json_bool(&json, "dry_run", given->dry_run || given->rehearse);
+	json_bool(&json, "undoable", !count_verdict(undo, true));
 	json_array_begin(&json, "undone");
 	put_json_items(opened, undo, false, &json);
 	json_array_end(&json);
@@ -251,6 +265,7 @@ static int undo_wanted(const struct undo_options *given, struct transaction_plac
 	uint64_t number = 0;
 	int r = given->number ? num_parse_u64(given->number, &number) : 0;
 
+	buf_init(&out, OUT_MAX);
 	if (r < 0 || number > UINT32_MAX)
 		return err_set(err, ERR_USAGE, EINVAL, "undo", "--apply %s is no number", given->number);
 	r = undo_open(place, (uint32_t)number, &undo, err);
@@ -261,18 +276,38 @@ static int undo_wanted(const struct undo_options *given, struct transaction_plac
 		    !path_filter_has(filter, undo.items[i].op->tree, undo.items[i].op->path))
 			undo.items[i].verdict = UNDO_UNWANTED;
 	r = undo_complete(place, &undo, err);
-	if (r == 0 && !given->dry_run)
+	if (r == 0 && !given->dry_run && !given->rehearse)
 		r = run_undo(step, place, filter, &undo, err);
 	outcome_end_progress();
 	if (r < 0)
 		return r;
-	buf_init(&out, OUT_MAX);
 	if (given->json)
 		put_json(given, opened, &undo, &out);
 	else
 		put_text(given, opened, &undo, &out);
 	r = put_out(&out, err);
 	return r < 0 ? r : count_verdict(&undo, true) ? EXIT_LEFT : 0;
+}
+
+/* For who must not change anything: -EBUSY with *err where a transaction was interrupted. */
+static int need_clean(const struct transaction_place *place, struct err *err)
+{
+	cleanup_free uint32_t *numbers = NULL;
+	size_t count;
+	int r = transaction_list(place->stage_fd, &numbers, &count);
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		cleanup_journal struct journal journal = { 0 };
+
+		r = transaction_load(place->stage_fd, numbers[i], &journal);
+		if (r == 0 && journal.is_clean)
+			continue;
+		err_set(err, ERR_STATE, EBUSY, "undo", "apply %u of session %s was interrupted", numbers[i],
+			place->record->session);
+		err_hint(err, "finish it, or take it back, with: atoll apply --resume %s", place->record->session);
+		return -EBUSY;
+	}
+	return r < 0 ? err_set(err, ERR_STATE, -r, "undo", "applies/ cannot be read: %s", strerror(-r)) : 0;
 }
 
 static int undo_one(const struct undo_options *given, struct audit_step *step, struct path_filter *filter,
@@ -285,6 +320,10 @@ static int undo_one(const struct undo_options *given, struct audit_step *step, s
 
 	if (r < 0)
 		return r;
+	if (given->rehearse) {
+		r = need_clean(&place, err);
+		return r < 0 ? r : undo_wanted(given, &place, step, filter, err);
+	}
 	place.progress = isatty(STDERR_FILENO) && !given->quiet ? outcome_progress : NULL;
 	r = transaction_recover(&place, &recovered, err);
 	outcome_end_progress();

@@ -108,7 +108,7 @@ static bool check_boundary(struct findings *findings, const struct doctor_option
 static int examine(const struct doctor_options *given, struct err *err)
 {
 	cleanup_free struct findings *findings = calloc(1, sizeof *findings);
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 	char programs[PATH_MAX];
 	bool is_enforceable;
 	int r = findings ? dirs_programs(programs, err)
@@ -120,6 +120,7 @@ static int examine(const struct doctor_options *given, struct err *err)
 	doctor_namespaces(findings, programs);
 	doctor_kernel(findings);
 	doctor_limits(findings);
+	doctor_undoable(findings);
 	is_enforceable = check_boundary(findings, given);
 	buf_init(&text, DOCTOR_TEXT_MAX);
 	if (given->json)

@@ -76,3 +76,4 @@ void doctor_machine(struct findings *findings);       /* kernel, container, WSL,
 void doctor_namespaces(struct findings *findings, const char *programs_dir);
 void doctor_kernel(struct findings *findings);        /* Landlock, seccomp, and single system calls */
 void doctor_limits(struct findings *findings);
+void doctor_undoable(struct findings *findings);      /* whether what was applied in this project can be taken back */

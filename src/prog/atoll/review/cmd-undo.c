@@ -6,7 +6,7 @@
 
 struct undo_options {
 	const char *number;
-	bool list, dry_run, quiet, json;
+	bool list, dry_run, rehearse, quiet, json;
 };
 
 static const struct option options[] = {
@@ -15,6 +15,8 @@ static const struct option options[] = {
 	{ 0, "list", NULL, "list what was applied", OPTION_FLAG, offsetof(struct undo_options, list) },
 	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
 	  offsetof(struct undo_options, dry_run) },
+	{ 0, "rehearse", NULL, "say whether it can be taken back, and change nothing at all", OPTION_FLAG,
+	  offsetof(struct undo_options, rehearse) },
 	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct undo_options, quiet) },
 	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct undo_options, json) },
 };
@@ -31,6 +33,6 @@ static int run_verb(int argc, char **argv, struct err *err)
 }
 
 const struct cmd cmd_undo = {
-	"undo", "[ID] [--list] [PATH…]", "take an apply back",
+	"undo", "[ID] [--rehearse] [--list] [PATH…]", "take an apply back",
 	CMD_OPTIONS(options), .run = run_verb,
 };
