@@ -22,6 +22,11 @@ uint64_t clock_realtime_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t clock_computed_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 static char *put_digits(char *at, uint64_t value, int count, char end)
 {
 	for (int i = count - 1; i >= 0; i--, value /= 10)

@@ -15,6 +15,9 @@
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);
 
+/* Nanoseconds that this process has computed: what it waited for others does not count. A system call. */
+uint64_t clock_computed_ns(void);
+
 enum { CLOCK_RFC3339_SIZE = 31, SESSION_ID_SIZE = 13 };
 
 /* RFC 3339 in UTC with nine digits: "2026-03-01T12:34:56.123456789Z". */

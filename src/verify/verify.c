@@ -198,7 +198,7 @@ int verify_judge(struct verify *verify, const struct verify_input *input, struct
 		 struct err *err)
 {
 	struct judgement *judgement = calloc(1, sizeof *judgement);
-	uint64_t begun_ns = clock_monotonic_ns();
+	uint64_t begun_ns = clock_monotonic_ns(), computed_ns = clock_computed_ns();
 	bool is_cut = false;
 
 	*ret_result = (struct verify_result){ .count = 0 };
@@ -222,6 +222,7 @@ int verify_judge(struct verify *verify, const struct verify_input *input, struct
 		place_finding(ret_result->text, ret_result->text_size, &ret_result->findings[i]);
 	qsort(ret_result->findings, ret_result->count, sizeof *ret_result->findings, compare_findings);
 	ret_result->time_us = (clock_monotonic_ns() - begun_ns) / 1000;
+	ret_result->computed_us = (clock_computed_ns() - computed_ns) / 1000;
 	return 0;
 }
 

@@ -36,7 +36,7 @@ struct verify_result {
 	const char *text;             /* what the spans are of: the text, or the arguments joined and quoted */
 	size_t text_size;
 	const struct operations *operations; /* for tests and --operations */
-	uint64_t time_us;
+	uint64_t time_us, computed_us; /* passed; of them computed */
 };
 
 /* Takes the rules over (they are freed with it). NULL when out of memory. */

@@ -33,6 +33,7 @@ void show_json(const struct shown *shown, struct buf *out)
 	json_string(&json, "language", language_name(result->language));
 	json_u64(&json, "operations", operations_count(result->operations));
 	json_u64(&json, "time_us", result->time_us);
+	json_u64(&json, "computed_us", result->computed_us);
 	json_array_begin(&json, "findings");
 	for (size_t i = 0; i < result->count; i++)
 		put_finding(&json, &result->findings[i]);

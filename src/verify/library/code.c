@@ -133,6 +133,13 @@ static const struct value *do_call(struct script *script, struct call *call, con
 	return script_run_callbacks(script, call, library_result(script, call, index, NULL));
 }
 
+static const struct value *do_install(struct script *script, struct call *call, const struct effect *effect)
+{
+	script->installs = true;
+	return script_run_callbacks(script, call, library_result(script, call,
+		library_add_call(script, call, effect->name, effect->traits), NULL));
+}
+
 static const struct value *do_escape(struct script *script, struct call *call, const struct effect *effect)
 {
 	uint32_t index = script_add(script, call, OP_EVALUATE,
@@ -340,6 +347,7 @@ const library_handler library_code_handlers[EFFECT_KIND_COUNT] = {
 	[EFFECT_IMPORT] = do_import,
 	[EFFECT_CALL] = do_call,
 	[EFFECT_ESCAPE] = do_escape,
+	[EFFECT_INSTALL] = do_install,
 	[EFFECT_PARTIAL] = do_partial,
 	[EFFECT_PARTIAL_CALL] = do_partial_call,
 	[EFFECT_ATTRIBUTE] = do_attribute,

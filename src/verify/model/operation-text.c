@@ -5,7 +5,7 @@
 
 static const char *const context_names[] = {
 	"pipe", "substitution", "background", "loop", "endless", "function", "condition", "decoded", "root", "remote",
-	"contained", "nested", "wrapper", "repeated",
+	"contained", "nested", "wrapper", "repeated", "install",
 };
 
 static const char *const trait_names[] = {

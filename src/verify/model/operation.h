@@ -59,6 +59,7 @@ enum operation_context {
 	CONTEXT_NESTED = 1 << 11,      /* in text that was given to an interpreter */
 	CONTEXT_WRAPPER = 1 << 12,     /* a wrapper: the command that it starts is an operation too */
 	CONTEXT_REPEATED = 1 << 13,    /* for each of many inputs: xargs, find -exec, parallel */
+	CONTEXT_INSTALL = 1 << 14,     /* in a file that installs a package: setup.py */
 };
 
 /* What is particular about one. */

@@ -130,6 +130,7 @@ enum effect_kind {
 	EFFECT_JSON,	/* target as text */
 	EFFECT_DUMP,	/* target as text into second */
 	EFFECT_MODULE,	/* target: the name of a module; its file */
+	EFFECT_INSTALL,	/* the file is what installs a package: all of it runs then */
 	EFFECT_KIND_COUNT,
 };
 

@@ -250,17 +250,35 @@ static size_t add_others(const struct value **all, size_t count, const struct va
 	return count;
 }
 
+static size_t count_others(const struct value *value)
+{
+	size_t count = 0;
+
+	for (; value && count <= VALUE_OTHERS_MAX; value = value->other)
+		count++;
+	return count;
+}
+
 const struct value *value_either(struct arena *arena, const struct value *a, const struct value *b)
 {
 	const struct value *all[VALUE_OTHERS_MAX];
 	const struct value *made = NULL;
-	size_t count;
+	size_t count, of_a, of_b;
 
 	a = value_or_nothing(a);
 	b = value_or_nothing(b);
 	if (is_same(a, b) && !a->other && !b->other)
 		return a;
-	count = add_others(all, add_others(all, 0, a), b);
+	of_a = add_others(all, 0, a);
+	count = add_others(all, of_a, b);
+	/* Most often b is nothing new: values never change, so that what is there already is shared. */
+	if (count == of_a && of_a == count_others(a))
+		return a;
+	of_b = count_others(b);
+	if (count == of_a + of_b) {
+		made = b;
+		count = of_a;
+	}
 	for (size_t i = count; i > 0; i--) {
 		struct value *copy = value_copy(arena, all[i - 1]);
 

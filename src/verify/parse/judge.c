@@ -7,7 +7,7 @@
 #include "os/clock.h"
 #include "verify/parse/parser-memory.h"
 
-enum { MEND_ROUNDS = 8 };
+enum { MEND_ROUNDS = 8, PARSE_PATIENCE = 8 };
 
 /* Kept between texts: making one costs more than most texts. One for the process, which makes one judgement
  * at a time. */
@@ -19,7 +19,7 @@ void judgement_init(struct judgement *judgement, const struct walker *walkers, c
 {
 	parser_memory_use(VERIFY_MEMORY_MAX, &parse_is_over);
 	*judgement = (struct judgement){
-		.walkers = walkers, .tables = tables, .deadline_ns = clock_monotonic_ns() + (uint64_t)time_ms * 1000000,
+		.walkers = walkers, .tables = tables, .deadline_ns = clock_computed_ns() + (uint64_t)time_ms * 1000000,
 	};
 	operations_init(&judgement->operations, &judgement->arena);
 }
@@ -68,7 +68,7 @@ static TSNode first_error(TSNode root)
 static TSTree *parse(struct walk *walk, const struct walker *walker)
 {
 	TSParser **parser = &parsers[walk->language];
-	uint64_t now = clock_monotonic_ns(), deadline = walk->judgement->deadline_ns;
+	uint64_t now = clock_computed_ns(), deadline = walk->judgement->deadline_ns;
 	TSTree *tree = NULL;
 
 	if (!*parser) {
@@ -81,7 +81,8 @@ static TSTree *parse(struct walk *walk, const struct walker *walker)
 	}
 	parser_memory_begin();
 	if (now < deadline) {
-		ts_parser_set_timeout_micros(*parser, (deadline - now) / 1000 + 1);
+		/* Tree-sitter looks at the other clock: this is for what hangs. */
+		ts_parser_set_timeout_micros(*parser, ((deadline - now) / 1000 + 1) * PARSE_PATIENCE);
 		tree = ts_parser_parse_string(*parser, NULL, walk->text, walk->size);
 	}
 	if (!tree) {

@@ -25,7 +25,7 @@ struct judgement {
 	struct operations operations;
 	const struct walker *walkers; /* LANGUAGE_COUNT of them */
 	const struct tables *tables;  /* what is known of programs and functions */
-	uint64_t deadline_ns;  /* of the monotonic clock */
+	uint64_t deadline_ns;  /* of the time computed: what is said does not depend on who else is at work */
 	unsigned looks;        /* at the clock: not each time */
 	unsigned nested_count;
 	bool is_over;          /* a bound was hit: nothing more is walked */

@@ -33,7 +33,7 @@ bool walk_is_over(struct walk *walk)
 	if (operations_count(walk->operations) >= OPERATIONS_MAX || walk->operations->arena->has_failed) {
 		operations_doubt(walk->operations, DOUBT_SIZE, walk->outer);
 		judgement->is_over = true;
-	} else if (++judgement->looks % 64 == 0 && clock_monotonic_ns() > judgement->deadline_ns) {
+	} else if (++judgement->looks % 64 == 0 && clock_computed_ns() > judgement->deadline_ns) {
 		operations_doubt(walk->operations, DOUBT_TIME, walk->outer);
 		judgement->is_over = true;
 	}

@@ -13,7 +13,7 @@ enum {
 	ROW_TEXTS_MAX = 4,
 	ROW_SIZE_MIN = 6, /* a name of no letters */
 	TRAITS_ALL = (TRAIT_STARTS << 1) - 1,
-	CONTEXT_ALL = (CONTEXT_REPEATED << 1) - 1,
+	CONTEXT_ALL = (CONTEXT_INSTALL << 1) - 1,
 };
 
 /* How rows of one kind stand in a frame. */

@@ -31,6 +31,7 @@ static const char *const effect_names[EFFECT_KIND_COUNT] = {
 	[EFFECT_INPUT] = "input", [EFFECT_ALLOCATE] = "allocate", [EFFECT_APPLY] = "apply", [EFFECT_BIND] = "bind",
 	[EFFECT_SAME] = "same", [EFFECT_REMOTE] = "remote", [EFFECT_ENTER] = "enter", [EFFECT_TOOL] = "tool",
 	[EFFECT_VALUES] = "values", [EFFECT_JSON] = "json", [EFFECT_DUMP] = "dump", [EFFECT_MODULE] = "module",
+	[EFFECT_INSTALL] = "install",
 };
 
 /* A row under construction, with what "!name" would set behind its bits. */

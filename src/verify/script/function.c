@@ -125,6 +125,14 @@ static struct script_function_entry *entry_of(struct script *script, uint32_t no
 	return note ? &((struct script_function_entry *)script->functions.items)[note - 1] : NULL;
 }
 
+/* os.fork(), multiprocessing.Process(), but not postProcess(). */
+static bool is_maker(const char *text)
+{
+	const char *dot = strrchr(text, '.'), *name = dot ? dot + 1 : text;
+
+	return str_equal(name, "fork") || str_equal(name, "Process");
+}
+
 /* Whether the body calls the function by its name; *ret_multiplies: and makes processes. */
 static bool calls_itself(struct script *script, uint32_t node, const char *name, bool *ret_multiplies)
 {
@@ -146,7 +154,7 @@ static bool calls_itself(struct script *script, uint32_t node, const char *name,
 		if (syntax->nodes[function].end - syntax->nodes[function].start > VALUE_NAME_MAX)
 			continue;
 		text = script_text(script, function);
-		makes |= str_has_suffix(text, "fork") || str_has_suffix(text, "Process");
+		makes |= is_maker(text);
 	}
 	*ret_multiplies = recurses && makes;
 	return recurses;
@@ -270,15 +278,28 @@ static bool is_known_already(struct script *script, const struct value *function
 
 /* More than is followed. What was found by its name alone may be another function: nothing is missed for
  * certain. */
-static bool is_too_much(struct script *script, const struct call *call)
+static bool is_too_much(struct script *script, const struct call *call, struct script_function_entry *entry)
 {
 	if (script->bounds.calls < SCRIPT_CALLS_MAX && script->bounds.inline_steps <= SCRIPT_INLINE_MAX)
 		return false;
-	if (!script->bounds.was_deep && !script->bounds.guesses && !call_is_blank(call)) {
-		operations_doubt(script->walk->operations, DOUBT_DEPTH, script_span(script, call->node));
-		script->bounds.was_deep = true;
-	}
+	if (entry && !script->bounds.guesses && !call_is_blank(call))
+		entry->missed = call->node;
 	return true;
+}
+
+/* What the function did since there were that many operations. */
+static void note_operations(const struct script *script, struct script_function_entry *entry, size_t first)
+{
+	static const bool is_deed[OPERATION_KIND_COUNT] = {
+		[OP_COMMAND] = true, [OP_READ] = true,	  [OP_WRITE] = true,	   [OP_REMOVE] = true,
+		[OP_NETWORK] = true, [OP_PROCESS] = true, [OP_ENVIRONMENT] = true, [OP_EVALUATE] = true,
+		[OP_PERMISSION] = true,
+	};
+	const struct operations *operations = script->walk->operations;
+
+	for (size_t i = first; i < operations_count(operations) && !entry->has_deeds; i++)
+		entry->has_deeds = is_deed[operations_get(operations, (uint32_t)i)->kind];
+	entry->has_operations |= operations_count(operations) > first;
 }
 
 const struct value *script_invoke(struct script *script, const struct value *function,
@@ -291,7 +312,7 @@ const struct value *script_invoke(struct script *script, const struct value *fun
 	if (is_known_already(script, function, call, entry))
 		return entry && entry->blank_result && call_is_blank(call) ? entry->blank_result
 									   : made_of(script, call);
-	if (is_too_much(script, call))
+	if (is_too_much(script, call, entry))
 		return made_of(script, call);
 	if (entry)
 		entry->was_called = true;
@@ -304,7 +325,7 @@ const struct value *script_invoke(struct script *script, const struct value *fun
 	entry = entry_of(script, function->node);
 	if (entry) {
 		entry->runs++;
-		entry->has_operations |= operations_count(script->walk->operations) > operations;
+		note_operations(script, entry, operations);
 		if (call_is_blank(call))
 			entry->blank_result = value;
 	}
@@ -343,6 +364,22 @@ static void apply_reduced(struct script *script, const struct value *reduced, ui
 	script_apply(script, &call);
 }
 
+/*
+ * A call that was not followed hides something only where the function does anything, and then only what it does it
+ * with: what it does was seen when it ran with something else, or with nothing known.
+ */
+static void tell_missed(struct script *script)
+{
+	const struct script_function_entry *entries = script->functions.items;
+
+	for (size_t i = 0; i < script->functions.count; i++) {
+		if (!entries[i].missed || !entries[i].has_deeds)
+			continue;
+		operations_doubt(script->walk->operations, DOUBT_DEPTH, script_span(script, entries[i].missed));
+		return;
+	}
+}
+
 void script_run_uncalled(struct script *script)
 {
 	const struct call nothing = { 0 };
@@ -350,6 +387,7 @@ void script_run_uncalled(struct script *script)
 	for (size_t i = 0; i < script->functions.count && script_step(script); i++) {
 		struct script_function_entry entry =
 			((struct script_function_entry *)script->functions.items)[i];
+		size_t operations = operations_count(script->walk->operations);
 		struct script_place outer;
 		const struct value *value;
 
@@ -357,8 +395,10 @@ void script_run_uncalled(struct script *script)
 			continue;
 		outer = script_enter_branch(script, 0);
 		value = run(script, entry.node, entry.scope, &nothing);
+		note_operations(script, &((struct script_function_entry *)script->functions.items)[i], operations);
 		if (str_equal(entry.name, "__reduce__"))
 			apply_reduced(script, value, entry.node);
 		script_leave_branch(script, outer);
 	}
+	tell_missed(script);
 }

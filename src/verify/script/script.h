@@ -146,12 +146,15 @@ struct script {
 	const struct value *resolved; /* what the promise that is being made becomes */
 	uint32_t connection;	      /* the last connection that was opened, or OPERATION_NONE */
 	bool is_wired;		      /* its own input and output became a connection (os.dup2) */
+	bool installs;		      /* it is what installs a package */
 };
 
 struct script_function_entry {
 	uint32_t node, scope;
 	const char *name;
 	bool was_called, has_operations;
+	bool has_deeds;  /* operations beside calls that no row knows */
+	uint32_t missed; /* a call that was not followed, or 0 */
 	unsigned runs;
 	const struct value *blank_result; /* of a call with nothing known */
 };

@@ -47,12 +47,12 @@ const struct value *statement_branch(struct script *script, uint32_t node)
 	return &value_nothing;
 }
 
-/* Whether the call waits: time.sleep(1), queue.get(), server.accept(). */
+/* Whether the call waits, or ends all: time.sleep(1), server.accept(), process.exit(1). */
 static bool is_waiting(const struct syntax *syntax, const struct syntax_node *call)
 {
-	static const char *const names[] = { "accept", "poll", "recv", "select", "sleep", "wait" };
+	static const char *const names[] = { "abort", "accept", "exit", "poll", "recv", "select", "sleep", "wait" };
 	const char *text = syntax->text + call->start;
-	size_t size = call->end < syntax->size ? call->end - call->start : 0;
+	size_t size = call->end <= syntax->size ? call->end - call->start : 0;
 	const char *open = size ? memchr(text, '(', size) : NULL;
 
 	for (size_t i = 0; open && i < ARRAY_SIZE(names); i++) {

@@ -19,6 +19,13 @@ static void declare_functions(struct script *script)
 	}
 }
 
+/* That the file installs a package is said at its end, and holds for all of it. */
+static void mark_installed(struct walk *walk, size_t first)
+{
+	for (size_t i = first; i < operations_count(walk->operations); i++)
+		operations_get(walk->operations, (uint32_t)i)->context |= CONTEXT_INSTALL;
+}
+
 void script_walk(struct walk *walk, TSNode root, const struct script_language *language,
 		 const struct syntax_map *map)
 {
@@ -31,6 +38,7 @@ void script_walk(struct walk *walk, TSNode root, const struct script_language *l
 		/* Texts in texts share one stack. */
 		.bounds.depth_max = walk->nesting > 1 ? SCRIPT_DEPTH_MAX / 4 : SCRIPT_DEPTH_MAX,
 	};
+	size_t first = operations_count(walk->operations);
 
 	if (syntax_build(&script.syntax, root, map, walk->text, walk->size) < 0) {
 		operations_doubt(walk->operations, DOUBT_MEMORY, walk->outer);
@@ -42,5 +50,7 @@ void script_walk(struct walk *walk, TSNode root, const struct script_language *l
 	declare_functions(&script);
 	script_value(&script, 0);
 	script_run_uncalled(&script);
+	if (script.installs)
+		mark_installed(walk, first);
 	syntax_done(&script.syntax);
 }

@@ -10,6 +10,9 @@
 
 /* What each text does, as operations_put() writes it. */
 static const struct fixture_case cases[] = {
+	{ "postProcess() makes no process",
+	  "function f(n) { if (n) f(n - 1); b.postProcess(n); }",
+	  "0 function 'f' +recurses\n1 call 'b.postProcess' ~'?' @function\n" },
 	{ "exec",
 	  "require('child_process').exec('ls /')",
 	  "0 command 'ls' '/' @nested\n" },

@@ -157,6 +157,18 @@ static const struct fixture_case cases[] = {
 	{ "a method that calls a function of its own name is no recursion",
 	  "class C:\n  def f(self):\n    f()\n  @property\n  def g(self):\n    return g(1)",
 	  "" },
+	{ "what a file does that installs a package",
+	  "import os\nfrom setuptools import setup\nos.remove('/a')\nsetup(name='x')",
+	  "0 remove '/a' @install\n1 call 'setuptools.setup' 'x' @install\n" },
+	{ "a loop that may end everything",
+	  "import sys\nwhile True:\n  if done():\n    sys.exit(0)",
+	  "" },
+	{ "deep calls of functions that do nothing are no doubt",
+	  "def a(x): return b(x)\ndef b(x): return c(x)\ndef c(x): return d(x)\ndef d(x): return e(x)\n"
+	  "def e(x): return f(x)\ndef f(x): return g(x)\ndef g(x): return h(x)\ndef h(x): return i(x)\n"
+	  "def i(x): return j(x)\ndef j(x): return k(x)\ndef k(x): return l(x)\ndef l(x): return m(x)\n"
+	  "def m(x): return n(x)\ndef n(x): return x\na('/a')",
+	  "" },
 	{ "a method that calls itself",
 	  "class C:\n  def f(self):\n    self.f()",
 	  "0 function 'self.f' +recurses\n" },
