@@ -10,12 +10,14 @@
 #include "audit/writer.h"
 #include "base/str.h"
 #include "gate-net/gate.h"
+#include "gate-net/link.h"
 #include "gate-net/log.h"
 #include "os/fd.h"
 #include "os/netns.h"
 #include "policy/publish.h"
 #include "session/store.h"
 #include "supervise/run.h"
+#include "watch/watch.h"
 
 enum { BACKLOG = 128, TEXT_MAX = 1024, ARRIVAL_ID = 1u << 31 };
 
@@ -49,28 +51,38 @@ static int bind_port(struct publish_rule *rule)
 	return take_fd(&fd);
 }
 
-static int open_port(struct net_gate *gate, const struct publish_rule *rule)
+/* 1: there is no room for one more. Else as bind_port(), and it is one of the gate's. */
+static int add_port(struct net_gate *gate, const struct publish_rule *rule)
 {
 	struct published *published = &gate->publish.ports[gate->publish.count];
-	char host[PUBLISH_TEXT_SIZE];
 
-	if (gate->publish.count == NET_PUBLISH_MAX) {
+	if (gate->publish.count == NET_PUBLISH_MAX)
+		return 1;
+	*published = (struct published){ .rule = *rule };
+	published->fd = bind_port(&published->rule);
+	if (published->fd < 0)
+		return published->fd;
+	gate->publish.count++;
+	return 0;
+}
+
+static int open_port(struct net_gate *gate, const struct publish_rule *rule)
+{
+	char host[PUBLISH_TEXT_SIZE];
+	int r = add_port(gate, rule);
+
+	if (r > 0) {
 		err_set(gate->run->err, ERR_USAGE, E2BIG, "publish", "at most %d ports can be published",
 			NET_PUBLISH_MAX);
 		return -E2BIG;
 	}
-	*published = (struct published){ .rule = *rule };
-	published->fd = bind_port(&published->rule);
-	if (published->fd >= 0) {
-		gate->publish.count++;
+	if (r == 0)
 		return 0;
-	}
 	publish_host_format(rule, host);
-	err_set(gate->run->err, ERR_STATE, -published->fd, "publish",
-		"port %u of the sandbox cannot be published at %s: %s", rule->port, host,
-		err_errno_name(-published->fd));
+	err_set(gate->run->err, ERR_STATE, -r, "publish",
+		"port %u of the sandbox cannot be published at %s: %s", rule->port, host, err_errno_name(-r));
 	err_hint(gate->run->err, "choose another port of this machine, or 0 for any that is free");
-	return published->fd;
+	return r;
 }
 
 int publish_open(struct net_gate *gate)
@@ -85,23 +97,27 @@ int publish_open(struct net_gate *gate)
 		return -EINVAL;
 	}
 	for (size_t i = 0; r == 0 && i < policy->network.publish_count; i++)
-		r = open_port(gate, &policy->network.publish[i]);
+		if (!policy->network.publish[i].is_on_demand)
+			r = open_port(gate, &policy->network.publish[i]);
 	for (size_t i = 0; r == 0 && i < gate->run->request->publish_count; i++)
 		r = open_port(gate, &gate->run->request->publish[i]);
 	return r;
+}
+
+static int watch_port(struct net_gate *gate, struct published *published)
+{
+	published->source = (struct loop_source){ .fd = published->fd, .events = EPOLLIN, .ready = gate->publish.ready,
+						  .context = gate };
+	return loop_add(gate->run->loop, &published->source);
 }
 
 int publish_listen(struct net_gate *gate, int (*ready)(void *context, uint32_t events))
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < gate->publish.count; i++) {
-		struct published *published = &gate->publish.ports[i];
-
-		published->source = (struct loop_source){ .fd = published->fd, .events = EPOLLIN, .ready = ready,
-							  .context = gate };
-		r = loop_add(gate->run->loop, &published->source);
-	}
+	gate->publish.ready = ready;
+	for (size_t i = 0; r == 0 && i < gate->publish.count; i++)
+		r = watch_port(gate, &gate->publish.ports[i]);
 	return r;
 }
 
@@ -127,29 +143,56 @@ static int record_port(struct net_gate *gate, const struct published *published,
 	return audit_write(gate->run->audit, &event);
 }
 
-int publish_announce(struct net_gate *gate)
+/* In the log, and for people. */
+static int announce_port(struct net_gate *gate, const struct published *published)
 {
-	char memory[TEXT_MAX], kept_memory[TEXT_MAX];
-	struct buf text, kept;
-	int r = 0;
+	char host[PUBLISH_TEXT_SIZE], memory[PUBLISH_TEXT_SIZE + 64];
+	struct buf text;
+	int r;
 
-	if (!gate->publish.count)
-		return 0;
+	publish_host_format(&published->rule, host);
+	r = record_port(gate, published, host);
 	buf_init_fixed(&text, memory, sizeof memory);
-	buf_init_fixed(&kept, kept_memory, sizeof kept_memory);
-	for (size_t i = 0; r == 0 && i < gate->publish.count; i++) {
-		const struct published *published = &gate->publish.ports[i];
-		char host[PUBLISH_TEXT_SIZE];
-
-		publish_host_format(&published->rule, host);
-		r = record_port(gate, published, host);
-		buf_printf(&text, "atoll: port %u of the sandbox is %s\n", published->rule.port, host);
-		buf_printf(&kept, "%s:%u\n", host, published->rule.port);
-	}
-	if (r == 0)
-		r = fd_replace_file_at(gate->store->dir_fd, PUBLISH_FILE, kept.bytes, kept.size, 0600);
+	buf_printf(&text, "atoll: port %u of the sandbox is %s\n", published->rule.port, host);
 	if (r == 0 && !(gate->run->request->flags & REQUEST_QUIET))
 		run_request_tell(gate->run->request, &text);
+	return r;
+}
+
+static int keep_list(struct net_gate *gate)
+{
+	char memory[TEXT_MAX], host[PUBLISH_TEXT_SIZE];
+	struct buf kept;
+
+	buf_init_fixed(&kept, memory, sizeof memory);
+	for (size_t i = 0; i < gate->publish.count; i++) {
+		publish_host_format(&gate->publish.ports[i].rule, host);
+		buf_printf(&kept, "%s:%u\n", host, gate->publish.ports[i].rule.port);
+	}
+	return fd_replace_file_at(gate->store->dir_fd, PUBLISH_FILE, kept.bytes, kept.size, 0600);
+}
+
+int publish_announce(struct net_gate *gate)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < gate->publish.count; i++)
+		r = announce_port(gate, &gate->publish.ports[i]);
+	return r == 0 && gate->publish.count ? keep_list(gate) : r;
+}
+
+static int hand_over_port(struct net_gate *gate, size_t index)
+{
+	struct published *published = &gate->publish.ports[index];
+	int r;
+
+	frame_begin(&gate->run->out, GATE_PUBLISH);
+	frame_put_u32(&gate->run->out, (uint32_t)index);
+	frame_put_u32(&gate->run->out, published->rule.port);
+	r = frame_end(&gate->run->out);
+	if (r == 0)
+		r = frame_send(gate->near_fd, &gate->run->out, &published->fd, 1);
+	close_fd(&published->fd);
 	return r;
 }
 
@@ -158,17 +201,72 @@ int publish_hand_over(struct net_gate *gate)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < gate->publish.count; i++) {
-		struct published *published = &gate->publish.ports[i];
-
-		loop_remove(gate->run->loop, &published->source);
-		frame_begin(&gate->run->out, GATE_PUBLISH);
-		frame_put_u32(&gate->run->out, (uint32_t)i);
-		frame_put_u32(&gate->run->out, published->rule.port);
-		r = frame_end(&gate->run->out);
-		if (r == 0)
-			r = frame_send(gate->near_fd, &gate->run->out, &published->fd, 1);
-		close_fd(&published->fd);
+		loop_remove(gate->run->loop, &gate->publish.ports[i].source);
+		r = hand_over_port(gate, i);
 	}
+	return r;
+}
+
+/* ---- on demand ---- */
+
+static bool is_open(const struct net_gate *gate, const struct publish_rule *rule)
+{
+	for (size_t i = 0; i < gate->publish.count; i++)
+		if (gate->publish.ports[i].rule.port == rule->port &&
+		    str_equal(gate->publish.ports[i].rule.origin.id, rule->origin.id))
+			return true;
+	return false;
+}
+
+/* Somebody else has the port, as a second run of the same agent would: that one's log-in cannot come back here. */
+static void say_taken(struct net_gate *gate, const struct publish_rule *rule, int r)
+{
+	char host[PUBLISH_TEXT_SIZE], memory[PUBLISH_TEXT_SIZE + 200];
+	struct buf text;
+
+	if (gate->publish.has_said_taken || gate->run->request->flags & REQUEST_QUIET)
+		return;
+	gate->publish.has_said_taken = true;
+	publish_host_format(rule, host);
+	buf_init_fixed(&text, memory, sizeof memory);
+	buf_printf(&text, "atoll: port %u of the sandbox cannot be reached from this machine: %s: %s\n", rule->port,
+		   host, r > 0 ? "too many ports are open" : err_errno_name(-r));
+	run_request_tell(gate->run->request, &text);
+}
+
+static int open_late(struct net_gate *gate, const struct publish_rule *rule)
+{
+	size_t index = gate->publish.count;
+	int r = add_port(gate, rule);
+
+	if (r != 0) {
+		say_taken(gate, rule, r);
+		return 0;
+	}
+	r = announce_port(gate, &gate->publish.ports[index]);
+	if (r == 0)
+		r = keep_list(gate);
+	if (r < 0)
+		return r;
+	if (!gate_is_there(gate))
+		return watch_port(gate, &gate->publish.ports[index]);
+	r = hand_over_port(gate, index);
+	if (r < 0)
+		gate_mark_lost(gate, err_errno_name(-r));
+	return 0;
+}
+
+int publish_on_listen(struct net_gate *gate, const struct watch_network *event)
+{
+	const struct policy_network *network = &gate->run->policy->policy->network;
+	int r = 0;
+
+	if (network->mode != NETWORK_GATE || !str_equal(event->operation, "listen") || !gate_can_hear(gate))
+		return 0;
+	for (size_t i = 0; r == 0 && i < network->publish_count; i++)
+		if (network->publish[i].is_on_demand && network->publish[i].port == event->port &&
+		    !is_open(gate, &network->publish[i]))
+			r = open_late(gate, &network->publish[i]);
 	return r;
 }
 

@@ -7,6 +7,7 @@
  * Run by atoll-box.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@
 struct net_gate;
 struct gate_arrived;
 struct json;
+struct watch_network;
 
 #define PUBLISH_FILE "published"
 
@@ -33,6 +35,8 @@ struct publish {
 	size_t count;
 	int spares[PUBLISH_SPARES_MAX];    /* sockets of the inside for who comes next; owned */
 	size_t spare_count;
+	int (*ready)(void *context, uint32_t events); /* somebody came before the gate runs */
+	bool has_said_taken;               /* that a port on demand cannot be had */
 };
 
 /* Binds what policy and request ask for, so that a run whose port is taken fails before it begins. */
@@ -46,6 +50,12 @@ int publish_listen(struct net_gate *gate, int (*ready)(void *context, uint32_t e
  * and on stderr. Negative: the log failed.
  */
 int publish_announce(struct net_gate *gate) MUST_USE;
+
+/*
+ * Something inside is about to listen: opens what the policy publishes on demand for that port, as publish_open() and
+ * publish_announce(). One that is taken is said, once. Negative: the log failed.
+ */
+int publish_on_listen(struct net_gate *gate, const struct watch_network *event) MUST_USE;
 
 /* Gives them to the gate. Negative: it does not listen. */
 int publish_hand_over(struct net_gate *gate) MUST_USE;

@@ -108,11 +108,10 @@ static pid_t find_process(pid_t thread)
 	return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : -1;
 }
 
-static int open_caller(pid_t pid)
+int connect_open_caller(pid_t pid)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, PIDFD_THREAD);
 
-	/* Before Linux 6.9 a thread is reached as its process, whose descriptors it nearly always shares. */
 	if (fd < 0 && errno == EINVAL)
 		fd = (int)syscall(SYS_pidfd_open, find_process(pid), 0);
 	return fd;
@@ -130,7 +129,7 @@ static int open_start(const struct attempt *attempt)
 /* Takes everything that the caller's pid names, then makes sure that it was the caller's. An errno. */
 static int take_from_caller(struct attempt *attempt)
 {
-	cleanup_fd int pidfd = open_caller(attempt->call->pid);
+	cleanup_fd int pidfd = connect_open_caller(attempt->call->pid);
 
 	if (pidfd < 0)
 		return EACCES;

@@ -56,6 +56,12 @@ int connector_init(struct connector *connector, int listener_fd, const struct wa
 void connector_done(struct connector *connector);
 
 /*
+ * A pidfd of a thread that made a call, for its descriptors; before Linux 6.9 of its process, whose descriptors it
+ * nearly always shares. Owned. -1 with errno, as pidfd_open(2).
+ */
+int connect_open_caller(pid_t pid) MUST_USE;
+
+/*
  * Tries once. A caller that is gone is CONNECT_DONE (nobody hears the errnum). Needs what pidfd_getfd(2) asks for, and
  * where the sandbox has ids of its own CAP_SETUID and CAP_SETGID.
  */

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "os/pidref.h"
+#include "os/fd.h"
 
 #ifndef SYS_pidfd_getfd
 #define SYS_pidfd_getfd 438
@@ -134,17 +134,16 @@ static int ask_name(int pidfd, int fd, union address *address, socklen_t *size)
 /* listen has no address: that of the socket is asked for. */
 static enum network_verdict judge_listen(const struct seccomp_notif *request, struct watch_network *event)
 {
-	cleanup_pidref struct pidref caller = PIDREF_NONE;
 	union address address = { 0 };
+	cleanup_fd int caller = connect_open_caller((pid_t)request->pid);
 	socklen_t size = sizeof address;
 	bool is_loopback;
 	int r;
 
 	event->family = "unknown";
-	/* A thread that leads no process has no pidfd before Linux 6.9. */
-	if (pidref_open(&caller, (pid_t)request->pid) < 0)
+	if (caller < 0)
 		return NETWORK_REPORT;
-	r = ask_name(caller.fd, (int)request->data.args[0], &address, &size);
+	r = ask_name(caller, (int)request->data.args[0], &address, &size);
 	if (r == -EBADF)
 		return NETWORK_SILENT;
 	if (r < 0)

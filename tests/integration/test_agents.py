@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real agents start under the policies that are shipped for them, and work with keys that stay outside (make
 check-agents; needs the npm registry)."""
+import contextlib
+import fcntl
+import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import threading
+import urllib.parse
 
 import pytest
 
 from atoll import ROOT
 from gate import LOOPBACK, policy_text, test_hosts
+from issuer import ACCOUNT, Issuer, challenge_of
 from model import Model
 
 PLACE = pathlib.Path(os.environ.get("ATOLL_AGENTS", ROOT / "build" / "agents"))
@@ -128,3 +135,88 @@ def test_an_agent_does_a_task_with_a_key_that_it_does_not_have(sandbox, installe
         assert not left, left
     finally:
         model.close()
+
+
+# --- The first log-in: by a browser, which comes back to a port inside, and by a code. ---
+
+ISSUER = "127.0.45.3"
+
+
+@contextlib.contextmanager
+def alone(name):
+    """One test at a time: a program has one port for this, whoever runs it."""
+    with open(f"/tmp/atolltest-{name}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def login(sandbox, installed, certificates, words, browser):
+    """Runs it; browser(line of output) is called for each. The port is 443, as the policy has it: needs root."""
+    policy = sandbox.policy("atoll: 1\nextends: codex\ndrop: [auth.openai.com]\nnetwork:\n  allow:\n"
+                            "    - {host: auth.openai.com, ports: [443], http: [{paths: [\"/**\"]}]}\n"
+                            "    - {cidr: 127.0.0.0/8}\n")
+    child = sandbox.popen(words, policy=policy, stderr=subprocess.STDOUT,
+                          env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", "SSL_CERT_FILE": certificates.ca,
+                               "ATOLL_TEST_HOSTS": f"auth.openai.com={ISSUER}"})
+    said = []
+    timer = threading.Timer(40, child.kill)
+    timer.start()
+    for line in child.stdout:
+        said.append(line.decode())
+        browser(said[-1])
+    timer.cancel()
+    return child.wait(), "".join(said)
+
+
+def check_login(sandbox, installed, code, said, issuer):
+    assert code == 0, (said, issuer.seen)
+    # It is on the host, closed to others, and there at the next start.
+    kept = sandbox.home / ".codex" / "auth.json"
+    assert json.loads(kept.read_text())["tokens"]["account_id"] == ACCOUNT and kept.stat().st_mode & 0o77 == 0
+    done = sandbox.run(["codex", "login", "status"], policy="codex",
+                       env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin"})
+    assert done.code == 0 and "Logged in using ChatGPT" in done.out + done.err, done
+
+
+@pytest.mark.needs("openssl")
+def test_codex_logs_in_by_a_browser_of_the_host(sandbox, installed, certificates):
+    visits = []
+
+    def browser(line):
+        found = re.search(r"https://auth\.openai\.com/oauth/authorize\?(\S+)", line)
+        if not found:
+            return
+        query = dict(urllib.parse.parse_qsl(found[1]))
+        back = urllib.parse.urlsplit(query["redirect_uri"])
+        where = f"{back.path}?" + urllib.parse.urlencode({"code": "code-1", "state": query["state"]})
+        while where:
+            visit = http.client.HTTPConnection("127.0.0.1", back.port, timeout=20)
+            visit.request("GET", where)
+            answer = visit.getresponse()
+            visits.append((answer.status, query["code_challenge"]))
+            onward = urllib.parse.urlsplit(answer.headers.get("Location") or "")
+            where = f"{onward.path}?{onward.query}" if onward.path else None
+
+    with alone("codex-login"):
+        issuer = Issuer(certificates.context(), ISSUER, 443)
+        try:
+            code, said = login(sandbox, installed, certificates, ["codex", "login"], browser)
+            check_login(sandbox, installed, code, said, issuer)
+            status, challenge = visits[-1]
+            exchanged, = issuer.exchanged()
+            assert status == 200 and challenge_of(exchanged["code_verifier"]) == challenge
+            assert "port 1455 of the sandbox is 127.0.0.1:1455" in said
+        finally:
+            issuer.close()
+
+
+@pytest.mark.needs("openssl")
+def test_codex_logs_in_by_a_device_code(sandbox, installed, certificates):
+    with alone("codex-login"):
+        issuer = Issuer(certificates.context(), ISSUER, 443)
+        try:
+            code, said = login(sandbox, installed, certificates, ["codex", "login", "--device-auth"], lambda line: None)
+            check_login(sandbox, installed, code, said, issuer)
+            assert "ABCD-12345" in said
+        finally:
+            issuer.close()

@@ -162,3 +162,57 @@ def test_bytes_count_against_the_limits(sandbox):
         raise ConnectionResetError
     child.kill()
     child.communicate(timeout=20)
+
+
+def on_demand(sandbox, port, more=""):
+    return sandbox.policy(f"atoll: 1\nextends: medium\nnetwork: {{publish: [{{port: 8080, host: '127.0.0.1:{port}', "
+                          f"on_demand: true}}]}}\n{more}")
+
+
+def test_on_demand_the_port_is_open_once_something_listens(sandbox):
+    port = free_port()
+    child = start(sandbox, [PYTHON, "-c", "import sys, time; print('there', flush=True); sys.stdin.readline(); " +
+                            f"sys.argv = ['', '127.0.0.1', '8080', '1']; exec({SERVER!r})"], [],
+                  policy=on_demand(sandbox, port), stdin=subprocess.PIPE)
+    assert child.stdout.readline() == b"there\n"
+    with pytest.raises(ConnectionRefusedError):
+        ask(port)
+    child.stdin.write(b"go\n")
+    child.stdin.flush()
+    assert child.stdout.readline() == b"serving\n"
+    assert ask(port) == b"echo hello"
+    code, _, err, report = finish(sandbox, child)
+    assert code == 0 and f"port 8080 of the sandbox is 127.0.0.1:{port}" in err, err
+    assert report["network"]["published"] == [{"port": 8080, "host": f"127.0.0.1:{port}", "connections": 1}]
+    log = [json.loads(line) for line in sandbox.audit_log(report["session"]).read_text().splitlines()]
+    assert [entry["subject"] for entry in log if entry["type"] == "net.listen"] == [f"127.0.0.1:{port}"]
+
+
+def test_on_demand_a_taken_port_is_said_and_the_run_goes_on(sandbox):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        child = start(sandbox, [PYTHON, "-c", "import socket\nfor _ in range(3):\n    s = socket.socket(); "
+                                "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('127.0.0.1', 8080)); "
+                                "s.listen(1); s.close()\nprint('done')"], [], policy=on_demand(sandbox, port))
+        code, out, err, report = finish(sandbox, child)
+    assert code == 0 and out == "done\n" and err.count("cannot be reached from this machine") == 1, err
+    assert "EADDRINUSE" in err and report["network"]["published"] == []
+
+
+def test_on_demand_a_thread_that_listens_counts(sandbox):
+    port = free_port()
+    child = start(sandbox, [PYTHON, "-c", "import sys, threading; sys.argv = ['', '127.0.0.1', '8080', '1']; "
+                            f"threading.Thread(target=exec, args=({SERVER!r}, {{}})).start()"], [],
+                  policy=on_demand(sandbox, port))
+    assert child.stdout.readline() == b"serving\n"
+    assert ask(port) == b"echo hello" and finish(sandbox, child)[0] == 0
+
+
+def test_on_demand_is_about_that_port_alone(sandbox):
+    port = free_port()
+    child = serve(sandbox, [], inside=8081, policy=on_demand(sandbox, port))
+    with pytest.raises(ConnectionRefusedError):
+        ask(port)
+    child.kill()

@@ -11,6 +11,8 @@ import tempfile
 import threading
 
 NAMES = ("web.test", "other.test", "a.wild.test", "wild.test", "six.test")
+# Where agents ask for their log-in, in certificates alone: names lead there only where a test says so.
+ISSUERS = ("auth.openai.com",)
 
 
 class Certificates:
@@ -20,7 +22,7 @@ class Certificates:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="atolltest-ca-", dir="/tmp"))
         os.chmod(self.directory, 0o755)
         self.ca, self.key, self.chain = (self.directory / name for name in ("ca.pem", "key.pem", "chain.pem"))
-        san = ",".join([*(f"DNS:{name}" for name in NAMES), "DNS:localhost"])
+        san = ",".join([*(f"DNS:{name}" for name in (*NAMES, *ISSUERS)), "DNS:localhost"])
         for words in (
                 ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                  "-subj", "/CN=test CA", "-keyout", "ca.key", "-out", "ca.pem"],
@@ -101,7 +103,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 class Web:
     """HTTP, with a context of Certificates HTTPS; requests has (Host, path) of each."""
 
-    def __init__(self, context=None, address="127.0.0.1", directory=None):
+    def __init__(self, context=None, address="127.0.0.1", directory=None, port=0):
         class Server(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
             request_queue_size = 1024
@@ -115,7 +117,7 @@ class Web:
                     request = context.wrap_socket(request, server_side=True)
                 super().finish_request(request, client_address)
 
-        self.server = Server((address, 0), Handler)
+        self.server = Server((address, port), Handler)
         self.server.requests, self.server.directory = [], directory and str(directory)
         self.port = self.server.server_address[1]
         self.requests = self.server.requests
