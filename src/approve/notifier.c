@@ -64,7 +64,7 @@ static const char *variable(const struct notifier *notifier, const char *name)
 {
 	size_t length = strlen(name);
 
-	for (char **at = notifier->run->request->env; at && *at; at++)
+	for (char **at = notifier->run->request->command.env; at && *at; at++)
 		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=' && (*at)[length + 1])
 			return *at + length + 1;
 	return NULL;
@@ -242,10 +242,11 @@ static int link_speaks(void *context, uint32_t events)
 static int send_start(struct link *link)
 {
 	struct notifier *notifier = link->notifier;
-	const char *bundle = link->kind == NOTIFY_WEBHOOK ? certificate_bundle_path(notifier->run->request->env) : NULL;
+	const struct run_request *request = notifier->run->request;
+	const char *bundle = link->kind == NOTIFY_WEBHOOK ? certificate_bundle_path(request->command.env) : NULL;
 	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
 	struct notify_start start = { .kind = link->kind,
-				      .session = notifier->run->request->session,
+				      .session = request->session,
 				      .address = link->address,
 				      .flags = link->may_answer ? NOTIFY_MAY_ANSWER : 0 };
 	int fds[2], r;
@@ -257,9 +258,9 @@ static int send_start(struct link *link)
 		start.flags |= NOTIFY_HAS_BUNDLE;
 		fds[count++] = bundle_fd;
 	}
-	if (link->kind == NOTIFY_WEBHOOK && notifier->run->request->notify_key_fd >= 0) {
+	if (link->kind == NOTIFY_WEBHOOK && request->secrets.notify_fd >= 0) {
 		start.flags |= NOTIFY_HAS_KEY;
-		fds[count++] = notifier->run->request->notify_key_fd;
+		fds[count++] = request->secrets.notify_fd;
 	}
 	r = notify_start_put(&notifier->run->out, &start);
 	return r < 0 ? r : frame_send(link->fd, &notifier->run->out, fds, count);

@@ -256,7 +256,7 @@ static int start(struct reviewer *reviewer)
 	struct reviewer_state *external = reviewer->state;
 	const struct reviewer_origin origin = {
 		.init_path = reviewer->run->request->init_path, .uid = peer_uid(reviewer->run, PEER_JUDGE),
-		.env = reviewer->run->request->env, .secret_fd = reviewer->run->request->judge_secret_fd,
+		.env = reviewer->run->request->command.env, .secret_fd = reviewer->run->request->secrets.judge_fd,
 	};
 	int r;
 

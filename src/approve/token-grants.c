@@ -134,9 +134,9 @@ int token_grants_add_first(struct queue *queue, struct err *err)
 	struct frame frame;
 	int r = 0;
 
-	if (!queue->run->request->token_size)
+	if (!queue->run->request->token.size)
 		return 0;
-	r = frame_open(&frame, queue->run->request->token, queue->run->request->token_size);
+	r = frame_open(&frame, queue->run->request->token.frame, queue->run->request->token.size);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "token", "what the token allows cannot be read");
 	r = token_grants_add(queue, &frame, err);

@@ -20,9 +20,9 @@ char **command_environment(const struct box *box, const struct control_exec *exe
 	const char *forced[] = { session, home, NULL };
 	struct environment_input input = {
 		.policy = box->run.policy->policy,
-		.caller = (const char *const *)(run->env_exact ? run->env_exact : run->env),
-		.added = (const char *const *)run->env_added,
-		.placeholders = (const char *const *)run->placeholders,
+		.caller = (const char *const *)(run->command.env_exact ? run->command.env_exact : run->command.env),
+		.added = (const char *const *)run->command.env_added,
+		.placeholders = (const char *const *)run->secrets.placeholders,
 		.trusts_gate = gate_reads_requests(&box->gate),
 		.forced = forced,
 	};

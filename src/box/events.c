@@ -46,15 +46,15 @@ static void start_detail(struct json *json, const void *context)
 	json_hash(json, "seccomp_hash", &box->filter_hash);
 	json_bytes(json, "project", request->project, strlen(request->project));
 	json_bytes(json, "cwd", request->cwd, strlen(request->cwd));
-	put_argv(json, "argv", (const char *const *)request->argv, 0);
-	put_added(json, (const char *const *)request->env_added);
+	put_argv(json, "argv", (const char *const *)request->command.argv, 0);
+	put_added(json, (const char *const *)request->command.env_added);
 	if (request->task)
 		json_bytes(json, "task", request->task, strlen(request->task));
 	narrowing_to_json(request->narrowing, json);
 	if (request->flags & REQUEST_TRIAL)
 		json_bool(json, "trial", true);
-	if (request->tape)
-		json_string(json, "tape", request->tape == TAPE_RECORD ? "record" : "replay");
+	if (request->recording.mode)
+		json_string(json, "tape", request->recording.mode == RECORDING_WRITE ? "record" : "replay");
 	canaries_to_json(&box->canaries, json);
 	report_enforcement(box, json);
 }

@@ -39,7 +39,7 @@ static int start_limits(struct box *box)
 		.millicpus = policy->limits[RESOURCE_CPUS].value,
 		.processes = policy->limits[RESOURCE_PROCESSES].value,
 		.companion = jail_waiting(box->jail),
-		.forced_backend = box->run.request->test_limits,
+		.forced_backend = box->run.request->tests.limits,
 	};
 
 	int r = limit_group_new(&box->run.limits, &request, box->run.err);
@@ -66,7 +66,7 @@ static int check_limit_walls(struct box *box)
 		bool holds = walls[i].holder >= LIMIT_BY_CGROUP || walls[i].holder == LIMIT_NONE ||
 			     (walls[i].holder == LIMIT_BY_RLIMIT && walls[i].wall == WALL_CGROUP_PIDS);
 
-		if (str_equal(box->run.request->test_break, wall_names[walls[i].wall]))
+		if (str_equal(box->run.request->tests.broken_wall, wall_names[walls[i].wall]))
 			holds = false;
 		if (holds || limit->value == NUM_UNLIMITED)
 			continue;
@@ -218,7 +218,7 @@ static int start_main_command(struct box *box, struct err *err)
 	bool is_detached = box->run.request->flags & REQUEST_DETACH;
 	int fds[STDIO_COUNT] = { 0, 1, 2 };
 	struct command_request request = {
-		.argv = box->run.request->argv,
+		.argv = box->run.request->command.argv,
 		.cwd = box->run.request->cwd,
 		.fds = fds,
 		.is_main = true,
@@ -227,7 +227,7 @@ static int start_main_command(struct box *box, struct err *err)
 	int r;
 
 	box->command_started_ns = clock_monotonic_ns();
-	if (!box->run.request->argv[0])
+	if (!box->run.request->command.argv[0])
 		return 0;
 	if (starter) {
 		request.tty = starter->pty ? STDIO_ALL : 0;
@@ -297,7 +297,7 @@ static int begin_jail(struct box *box)
 		.gate_sockets = gate_sockets(box),
 		.run_as_root = getuid() == 0,
 		.degrade = box->run.policy->policy->degrade,
-		.broken_wall = box->run.request->test_break,
+		.broken_wall = box->run.request->tests.broken_wall,
 	};
 
 	return r < 0 ? r : jail_begin(&spec, &box->jail, box->run.err);
@@ -539,7 +539,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 			.init_fd = init_fd,
 			.wire_fd = init_wire_fd,
 			.degrade = box->run.policy->policy->degrade,
-			.broken_wall = box->run.request->test_break,
+			.broken_wall = box->run.request->tests.broken_wall,
 		},
 	};
 	int r;

@@ -43,7 +43,7 @@ static const char *find_path_variable(char *const *env)
 /* The file that the caller's shell would have run: its real path, or "". */
 static void find_on_host(const struct run_request *request, const char *command, char out[PATH_MAX])
 {
-	const char *path = find_path_variable(request->env);
+	const char *path = find_path_variable(request->command.env);
 	char candidate[PATH_MAX];
 
 	*out = 0;
@@ -93,7 +93,7 @@ static void put_not_found(const struct box *box, const char *command, struct buf
 static const struct denial *find_refusal(const struct box *box)
 {
 	char memory[DENIAL_SUBJECT_MAX];
-	const char *command = box->run.request->argv[0];
+	const char *command = box->run.request->command.argv[0];
 	struct buf shown;
 	size_t size;
 
@@ -139,7 +139,7 @@ static void put_blame(const struct box *box, struct buf *out)
 /* As a shell says it: the command itself could not be started. */
 static void put_failure(const struct box *box, struct buf *out)
 {
-	const char *command = box->run.request->argv[0];
+	const char *command = box->run.request->command.argv[0];
 	const struct denial *refusal;
 
 	if (!box->failure_status)

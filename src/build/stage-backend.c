@@ -25,7 +25,7 @@ static const char *state_trouble(const struct run_request *request)
 	struct statfs fs;
 	char value;
 
-	if (str_equal(request->test_break, "overlay"))
+	if (str_equal(request->tests.broken_wall, "overlay"))
 		return "a test says so";
 	if (fd < 0 || fstatfs(fd, &fs) < 0)
 		return NULL; /* it cannot be used at all, which says more */
@@ -141,7 +141,7 @@ static enum backend_reason choose(const struct run_request *request, const struc
 	if (policy->stage.backend == STAGE_BY_AUTO && is_fuse_there() && (has_trouble || has_locked_mounts(policy)))
 		return BACKEND_FUSE;
 	/* A fork stands on layers of the kernel's overlay, or it has been refused; snapshots need those. */
-	if (has_trouble || request->origin || !has_files_of_others(policy))
+	if (has_trouble || request->fork.origin || !has_files_of_others(policy))
 		return BACKEND_OVERLAY;
 	return policy->stage.backend == STAGE_BY_AUTO && policy->stage.snapshots == STAGE_AUTO_OFF && is_fuse_there() ?
 		       BACKEND_FUSE_FOR_OTHERS : BACKEND_OVERLAY_NO_FUSE;

@@ -208,7 +208,7 @@ static bool take_unseen(struct staging *staging, const struct run_request *reque
 		return false;
 	read_link(request, "", staging->unseen);
 	read_link(request, TOLD_SUFFIX, told);
-	if (!*staging->unseen || str_equal(staging->unseen, told) || str_equal(staging->unseen, request->origin) ||
+	if (!*staging->unseen || str_equal(staging->unseen, told) || str_equal(staging->unseen, request->fork.origin) ||
 	    str_equal(staging->unseen, staging->record.origin) || !is_unreviewed(request, staging->unseen)) {
 		*staging->unseen = 0;
 		return false;
@@ -229,7 +229,7 @@ static void put_command(const struct run_request *request, struct buf *out)
 	bool is_shown = true;
 
 	buf_init_fixed(&words, memory, sizeof memory);
-	for (char **word = request->argv; word && *word && is_shown; word++) {
+	for (char **word = request->command.argv; word && *word && is_shown; word++) {
 		buf_put_text(&words, words.size ? " " : "");
 		is_shown = buf_put_shell_word(&words, *word);
 	}

@@ -59,20 +59,20 @@ int staging_read_request(struct staging *staging, const struct run_request *requ
 	char path[PATH_MAX];
 	int r;
 
-	if (!request->origin)
+	if (!request->fork.origin)
 		return 0;
-	r = session_id_is_valid(request->origin) ? 0 : -EINVAL;
-	for (char *const *layer = request->chain; r == 0 && *layer; layer++)
+	r = session_id_is_valid(request->fork.origin) ? 0 : -EINVAL;
+	for (char *const *layer = request->fork.layers; r == 0 && *layer; layer++)
 		r = push_layer(&staging->chain, *layer);
 	if (r == 0)
-		r = session_path(request->state_dir, request->origin, STAGE_DIRECTORY, path, sizeof path);
+		r = session_path(request->state_dir, request->fork.origin, STAGE_DIRECTORY, path, sizeof path);
 	if (r == 0)
 		r = stage_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r >= 0)
 		r = stage_record_load(stage_fd, &staging->origin);
 	if (r == 0)
 		return 0;
-	err_set(err, ERR_STATE, -r, "stage", "what session %s staged cannot be read: %s", request->origin,
+	err_set(err, ERR_STATE, -r, "stage", "what session %s staged cannot be read: %s", request->fork.origin,
 		err_errno_name(-r));
 	err_hint(err, "see what is there with: atoll ps -a");
 	return r;

@@ -55,7 +55,8 @@ void auto_gc(const struct run_request *request)
 	const char *age = wanted_age(&is_off);
 	const char *argv[] = { "atoll-stage", "gc", "--state", request->state_dir, "--terse",
 			       age ? "--older-than" : NULL, age, NULL };
-	struct spawn gc = { .program = program, .argv = argv, .env = (const char *const *)request->env, .fd_count = 1 };
+	struct spawn gc = { .program = program, .argv = argv, .fd_count = 1,
+			    .env = (const char *const *)request->command.env };
 	cleanup_fd int out_fd = FD_NONE;
 
 	if (is_off || file_path(request, path) < 0 || begin_day(path) != 1 ||

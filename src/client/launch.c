@@ -89,8 +89,8 @@ static void print_lost_sessions(const struct run_request *request)
 static void print_notes(const struct run_request *request)
 {
 	/* Quiet or not: nobody shall run with it and not know. */
-	if (request->test_hosts)
-		say(request, "atoll: test hook ATOLL_TEST_HOSTS: names lead to %s\n", request->test_hosts);
+	if (request->tests.hosts)
+		say(request, "atoll: test hook ATOLL_TEST_HOSTS: names lead to %s\n", request->tests.hosts);
 	if (request->flags & REQUEST_QUIET)
 		return;
 	print_lost_sessions(request);
@@ -108,7 +108,7 @@ static int become_apply(const struct run_request *request, struct err *err)
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		signal(SIGPIPE, SIG_DFL);
-		execve(program, argv, request->env);
+		execve(program, argv, request->command.env);
 	}
 	err_set(err, ERR_STATE, errno, "apply", "%s cannot be started: %s", program, err_errno_name(errno));
 	err_hint(err, "everything is kept; run `atoll apply` yourself");

@@ -342,7 +342,7 @@ static int narrow_policy(const struct run_setup *given, const struct dirs *dirs,
 	const struct policy *policy = snapshot_policy(inputs->compiled.snapshot);
 	const struct narrow_request request = {
 		.mode = narrow_mode(given, policy), .task = given->task, .session = run->session,
-		.init_path = run->init_path, .argv = run->argv, .dirs = dirs,
+		.init_path = run->init_path, .argv = run->command.argv, .dirs = dirs,
 		.prompt = given->prompt, .notice = given->flags & REQUEST_QUIET ? NULL : given->notice,
 	};
 	struct compiled_request origin;
@@ -401,16 +401,18 @@ static int make_trial(const struct run_setup *given, struct run_inputs *inputs, 
 }
 
 /* What was recorded, or nothing: a trial has no network. */
-static int open_tape(const struct run_setup *given, const struct policy *policy, struct run_request *request,
+static int open_recording(const struct run_setup *given, const struct policy *policy, struct run_request *request,
 		     struct err *err)
 {
 	bool is_trial = given->flags & REQUEST_TRIAL && !given->replay;
 
 	if (is_trial && policy->network.mode != NETWORK_GATE)
 		return 0;
-	request->tape = given->record ? TAPE_RECORD : given->replay || is_trial ? TAPE_REPLAY : TAPE_NONE;
-	return is_trial ? recording_open_blank(&request->tape_fd, err)
-			: recording_open(given->record, given->replay, policy, &request->tape_fd, err);
+	request->recording.mode = given->record		      ? RECORDING_WRITE
+				  : given->replay || is_trial ? RECORDING_REPLAY
+							      : RECORDING_NONE;
+	return is_trial ? recording_open_blank(&request->recording.fd, err)
+			: recording_open(given->record, given->replay, policy, &request->recording.fd, err);
 }
 
 static bool is_lowered(const struct run_setup *given, const struct run_inputs *inputs)
@@ -437,21 +439,21 @@ static int collect(const struct run_setup *given, const struct dirs *dirs, struc
 	if (r == 0)
 		r = secrets_bring(snapshot_policy(inputs->compiled.snapshot), dirs, &inputs->secrets, err);
 	if (r == 0)
-		r = secrets_bring_key(snapshot_policy(inputs->compiled.snapshot), dirs, &request->notify_key_fd,
+		r = secrets_bring_key(snapshot_policy(inputs->compiled.snapshot), dirs, &request->secrets.notify_fd,
 				      err);
 	if (r == 0 && !is_trial)
 		r = secrets_bring_verifier(snapshot_policy(inputs->compiled.snapshot), dirs,
-					   &request->judge_secret_fd, err);
+					   &request->secrets.judge_fd, err);
 	if (r != 0)
 		return r;
-	request->placeholders = inputs->secrets.variables;
-	request->secrets_fd = take_fd(&inputs->secrets.values_fd);
-	r = open_tape(given, snapshot_policy(inputs->compiled.snapshot), request, err);
+	request->secrets.placeholders = inputs->secrets.variables;
+	request->secrets.gate_fd = take_fd(&inputs->secrets.values_fd);
+	r = open_recording(given, snapshot_policy(inputs->compiled.snapshot), request, err);
 	r = r == 0 ? agent_prepare(snapshot_policy(inputs->compiled.snapshot), request, err) : r;
 	if (r == 0 && given->token && !inputs->has_presented)
 		r = present_token(given, dirs, inputs, err);
-	request->token = inputs->held.bytes;
-	request->token_size = inputs->held.size;
+	request->token.frame = inputs->held.bytes;
+	request->token.size = inputs->held.size;
 	return r;
 }
 
@@ -471,8 +473,8 @@ static void find_token_places(struct token_directories *ret_dirs, struct run_req
 
 	if (request->flags & REQUEST_TRIAL || token_directories(ret_dirs, &unheard) < 0)
 		ret_dirs->keys[0] = ret_dirs->store[0] = 0;
-	request->token_keys = ret_dirs->keys;
-	request->token_store = ret_dirs->store;
+	request->token.keys = ret_dirs->keys;
+	request->token.store = ret_dirs->store;
 }
 
 static int find_paths(const struct run_setup *given, struct finding *finding, struct run_request *request,
@@ -503,7 +505,7 @@ static int keep_paths(struct run_request *request, char *kept[PATHS_KEPT + 1], s
 {
 	const char **const paths[PATHS_KEPT] = {
 		&request->project, &request->cwd, &request->home, &request->state_dir, &request->runtime_dir,
-		&request->init_path, &request->token_keys, &request->token_store, &request->report_path,
+		&request->init_path, &request->token.keys, &request->token.store, &request->report_path,
 	};
 	size_t count = 0;
 
@@ -576,24 +578,20 @@ int run_setup_start(const struct run_setup *given, char **command, uint64_t star
 	struct run_request request = {
 		.flags = given->flags,
 		.session = session,
-		.notify_key_fd = FD_NONE,
-		.judge_secret_fd = FD_NONE,
+		.secrets = { .gate_fd = FD_NONE, .judge_fd = FD_NONE, .notify_fd = FD_NONE },
 		.task = given->task,
 		.name = given->name,
-		.test_break = getenv("ATOLL_TEST_BREAK"),
-		.test_limits = getenv("ATOLL_TEST_LIMITS"),
-		.test_hosts = getenv("ATOLL_TEST_HOSTS"),
+		.tests = { getenv("ATOLL_TEST_BREAK"), getenv("ATOLL_TEST_LIMITS"), getenv("ATOLL_TEST_HOSTS") },
 		.started_ns = started_ns,
-		.argv = command,
-		.env = given->environment ? given->environment : environ,
+		.command.argv = command,
+		.command.env = given->environment ? given->environment : environ,
 		.starter = given->starter,
 		.notice = given->notice,
-		.env_exact = given->exact_env,
-		.env_added = given->exact_env ? given->exact_env : added,
-		.publish = published,
-		.publish_count = given->publish.count,
-		.origin = given->origin ? given->origin->session : NULL,
-		.chain = given->origin ? (char **)given->origin->layers : none,
+		.command.env_exact = given->exact_env,
+		.command.env_added = given->exact_env ? given->exact_env : added,
+		.publish = { published, given->publish.count },
+		.fork = { given->origin ? given->origin->session : NULL,
+			  given->origin ? (char **)given->origin->layers : none },
 	};
 	int r = given->starter ? 0 : secure_fds(err);
 

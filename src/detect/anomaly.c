@@ -49,7 +49,7 @@ struct anomaly_state {
 /* The name that its record goes by (`--agent`, the policy), or who else it may be told by. */
 static char *agent_of(const struct anomaly *anomaly)
 {
-	const char *program = anomaly->run->request->argv[0] ? path_basename(anomaly->run->request->argv[0]) : "";
+	const char *command = anomaly->run->request->command.argv[0], *program = command ? path_basename(command) : "";
 	const struct run_agent *standing = anomaly->run->request->agent;
 	const char *agent = standing && standing->agent ? standing->agent : anomaly->run->policy->policy->trust.agent;
 
@@ -375,7 +375,7 @@ static bool may_learn(const struct anomaly *anomaly, bool has_failed)
 	       anomaly->run->ended != ENDED_POLICY && anomaly->run->ended != ENDED_MEMORY
 		       && anomaly->run->ended != ENDED_DISK &&
 	       !(anomaly->run->request->flags & (REQUEST_CHECK | REQUEST_TRIAL))
-		       && anomaly->run->request->tape != TAPE_REPLAY;
+		       && anomaly->run->request->recording.mode != RECORDING_REPLAY;
 }
 
 /* Others may have learnt meanwhile: theirs is taken up first. */

@@ -280,7 +280,7 @@ static int spawn(struct job *job)
 {
 	char *argv[] = { (char *)EXEC_DRY_RUN_NAME, NULL };
 	const struct peer_spec spec = { .program = "atoll", .argv = argv,
-					     .environment = job->trials->run->request->env, .outlives = true };
+					     .environment = job->trials->run->request->command.env, .outlives = true };
 	int r = peer_start_as(job->trials->run->request->init_path, &spec, &job->near_fd, &job->process);
 
 	job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

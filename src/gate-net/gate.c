@@ -69,7 +69,8 @@ static const char *write_address(const struct gate_address *address, char text[I
 /* Whether the gate hears the client before it asks: what it says is a part of the decision. */
 static bool hears_first(const struct net_gate *gate, const struct gate_route *route, const char *host)
 {
-	return (route->host && gate_port_is_tls(route->target.port)) || gate->run->request->tape != TAPE_NONE ||
+	return (route->host && gate_port_is_tls(route->target.port)) ||
+	       gate->run->request->recording.mode != RECORDING_NONE ||
 	       policy_intercepts(gate->run->network_policy, host, route->target.port) || gate->next_policy;
 }
 
@@ -137,9 +138,9 @@ void gate_fill_options(struct net_gate *gate, struct watch_options *options)
 /* ---- the program ---- */
 
 /* At a number that is none of the gate's. */
-static int copy_tape(const struct run_request *request)
+static int copy_recording(const struct run_request *request)
 {
-	int fd = request->tape ? fd_duplicate(request->tape_fd) : FD_NONE;
+	int fd = request->recording.mode ? fd_duplicate(request->recording.fd) : FD_NONE;
 
 	return fd < 0 ? fd : fd_move_above(fd, PEER_ABOVE);
 }
@@ -156,10 +157,10 @@ static int copy_snapshot(const struct net_gate *gate)
 
 static int spawn(struct net_gate *gate)
 {
-	cleanup_fd int snapshot_fd = copy_snapshot(gate), tape_fd = copy_tape(gate->run->request);
+	cleanup_fd int snapshot_fd = copy_snapshot(gate), recording_fd = copy_recording(gate->run->request);
 	const struct peer_fd given[] = {
 		{ snapshot_fd, GATE_SNAPSHOT_FD },
-		{ tape_fd, GATE_TAPE_FD },
+		{ recording_fd, GATE_RECORDING_FD },
 		{ gate->start.secrets_fd, GATE_SECRETS_FD },
 		{ gate->start.canaries_fd, GATE_CANARIES_FD },
 	};
@@ -171,8 +172,8 @@ static int spawn(struct net_gate *gate)
 
 	if (snapshot_fd < 0)
 		return snapshot_fd;
-	if (gate->run->request->tape && tape_fd < 0)
-		return tape_fd;
+	if (gate->run->request->recording.mode && recording_fd < 0)
+		return recording_fd;
 	r = peer_spawn(&spec, gate->start.program_fd, gate->start.far_fd, &gate->process);
 	close_fd(&gate->start.far_fd);
 	close_fd(&gate->start.secrets_fd);
@@ -182,14 +183,14 @@ static int spawn(struct net_gate *gate)
 
 bool gate_reads_requests(const struct net_gate *gate)
 {
-	return policy_intercepts_any(gate->run->policy->policy) || gate->run->request->tape != TAPE_NONE;
+	return policy_intercepts_any(gate->run->policy->policy) || gate->run->request->recording.mode != RECORDING_NONE;
 }
 
 /* The jail is made with a certificate whose key the gate has. */
 static struct certificates_input certificates_input(struct net_gate *gate)
 {
 	return (struct certificates_input){ gate->near_fd, &gate->run->out, &gate->run->scratch,
-					    gate->run->request->env };
+					    gate->run->request->command.env };
 }
 
 static int start_early(struct net_gate *gate)
@@ -239,9 +240,9 @@ int gate_prepare(struct net_gate *gate, uid_t host_uid, int canaries_fd)
 		return fail_prepare(gate, -errno, "no socket for the network gate");
 	gate->near_fd = ends[0];
 	gate->start.far_fd = fd_move_above(ends[1], PEER_ABOVE);
-	if (gate->start.far_fd >= 0 && gate->run->request->secrets_fd >= 0)
-		gate->start.secrets_fd = fd_move_above(gate->run->request->secrets_fd, PEER_ABOVE);
-	if (gate->start.far_fd < 0 || (gate->run->request->secrets_fd >= 0 && gate->start.secrets_fd < 0))
+	if (gate->start.far_fd >= 0 && gate->run->request->secrets.gate_fd >= 0)
+		gate->start.secrets_fd = fd_move_above(gate->run->request->secrets.gate_fd, PEER_ABOVE);
+	if (gate->start.far_fd < 0 || (gate->run->request->secrets.gate_fd >= 0 && gate->start.secrets_fd < 0))
 		return fail_prepare(gate, gate->start.far_fd < 0 ? gate->start.far_fd : gate->start.secrets_fd,
 				    "no socket for the network gate");
 	r = fd_set_nonblocking(gate->near_fd, true);
@@ -265,9 +266,9 @@ static const char *caller_variable(char **env, const char *small, const char *ca
 
 static int send_start(struct net_gate *gate)
 {
-	char **env = gate->run->request->env;
+	char **env = gate->run->request->command.env;
 	bool has_ipv6 = gate->sockets[GATE_DOOR6] >= 0;
-	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = gate->run->request->test_hosts,
+	struct gate_start start = { .has_ipv6 = has_ipv6, .test_hosts = gate->run->request->tests.hosts,
 				    .proxy = caller_variable(env, "https_proxy", "HTTPS_PROXY"),
 				    .no_proxy = caller_variable(env, "no_proxy", "NO_PROXY") };
 	int r = gate_start_put(&gate->run->out, &start);

@@ -472,7 +472,7 @@ static int log_request(struct net_gate *gate, struct decision decision, const st
 	if (request->leak.secret && request->leak.is_refused)
 		decision = strv_has(gate->run->policy->policy->data.canary_files, request->leak.secret)
 				   ? refused : leaks[request->leak.is_placeholder];
-	if (gate->run->request->tape == TAPE_REPLAY && request->replay == GATE_NOT_RECORDED &&
+	if (gate->run->request->recording.mode == RECORDING_REPLAY && request->replay == GATE_NOT_RECORDED &&
 	    decision.verdict == VERDICT_ALLOW)
 		decision = unrecorded;
 	gate->counts.simulated += decision.verdict == VERDICT_SIMULATE;

@@ -90,7 +90,7 @@ int publish_open(struct net_gate *gate)
 	const struct policy *policy = gate->run->policy->policy;
 	int r = 0;
 
-	if (policy->network.mode == NETWORK_HOST && gate->run->request->publish_count) {
+	if (policy->network.mode == NETWORK_HOST && gate->run->request->publish.count) {
 		err_set(gate->run->err, ERR_USAGE, EINVAL, "publish",
 			"this policy shares the network of the machine, where every port is open already");
 		err_hint(gate->run->err, "leave --publish out");
@@ -99,8 +99,8 @@ int publish_open(struct net_gate *gate)
 	for (size_t i = 0; r == 0 && i < policy->network.publish_count; i++)
 		if (!policy->network.publish[i].is_on_demand)
 			r = open_port(gate, &policy->network.publish[i]);
-	for (size_t i = 0; r == 0 && i < gate->run->request->publish_count; i++)
-		r = open_port(gate, &gate->run->request->publish[i]);
+	for (size_t i = 0; r == 0 && i < gate->run->request->publish.count; i++)
+		r = open_port(gate, &gate->run->request->publish.rules[i]);
 	return r;
 }
 

@@ -89,7 +89,8 @@ void net_detail_to_json(struct json *json, const void *context)
 /* Nothing that a replay allows goes out: the log says so. */
 static const char *verdict_name(const struct run *run, enum audit_type type, enum verdict verdict)
 {
-	bool is_replayed = run->request->tape == TAPE_REPLAY && verdict == VERDICT_ALLOW && type != AUDIT_NET_DNS;
+	bool is_replayed = run->request->recording.mode == RECORDING_REPLAY && verdict == VERDICT_ALLOW &&
+			   type != AUDIT_NET_DNS;
 
 	return is_replayed ? "replay" : verdict_names[verdict];
 }

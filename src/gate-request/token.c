@@ -41,8 +41,8 @@ static int start_program(struct access_gate *gate, int text_fd)
 {
 	const struct run_request *request = gate->run->request;
 	const char *policy = gate->run->policy->policy->name;
-	char *argv[] = { (char *)"atoll-token", (char *)"--keys", (char *)request->token_keys, (char *)"--store",
-			 (char *)request->token_store, (char *)"--project", (char *)request->project,
+	char *argv[] = { (char *)"atoll-token", (char *)"--keys", (char *)request->token.keys, (char *)"--store",
+			 (char *)request->token.store, (char *)"--project", (char *)request->project,
 			 (char *)"--agent", (char *)policy, (char *)"--agent",
 			 (char *)(request->name ? request->name : policy), (char *)"take", (char *)"--", (char *)"-",
 			 NULL };
@@ -183,7 +183,7 @@ int access_token_present(struct access_gate *gate, uint32_t id, const void *text
 {
 	struct access_token *token = &gate->token;
 
-	if (!*gate->run->request->token_keys)
+	if (!*gate->run->request->token.keys)
 		return refuse(gate, id, "nowhere", NULL, "the token is refused: there is no place for keys outside",
 			      "start the sandbox by somebody with a home directory");
 	if (token->id || clock_monotonic_ns() < token->free_ns)

@@ -123,10 +123,10 @@ static void make_state(const struct policy *policy, struct buf *told)
 
 static int choose_command(const struct policy *policy, struct run_request *request, struct err *err)
 {
-	if (request->argv[0] || request->flags & (REQUEST_DETACH | REQUEST_CHECK))
+	if (request->command.argv[0] || request->flags & (REQUEST_DETACH | REQUEST_CHECK))
 		return 0;
 	if (policy->agent.command) {
-		request->argv = (char **)policy->agent.command;
+		request->command.argv = (char **)policy->agent.command;
 		return 0;
 	}
 	err_set(err, ERR_USAGE, EINVAL, "run", "there is no command to run");
@@ -137,8 +137,8 @@ static int choose_command(const struct policy *policy, struct run_request *reque
 
 int agent_prepare(const struct policy *policy, struct run_request *request, struct err *err)
 {
-	const struct dropped_variables dropped = { policy, request->env, request->env_added, request->placeholders,
-						   request->state_dir };
+	const struct dropped_variables dropped = { policy, request->command.env, request->command.env_added,
+						   request->secrets.placeholders, request->state_dir };
 	bool is_told = request->notice && !(request->flags & REQUEST_QUIET);
 	cleanup_buf struct buf told = { 0 };
 	int r = choose_command(policy, request, err);

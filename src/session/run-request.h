@@ -3,7 +3,7 @@
 
 /*
  * What `atoll run` asks of the box, in the same process: terminal, cwd, umask and 0, 1, 2 are the user's. A plain
- * value: it owns nothing but secrets_fd.
+ * value: it owns nothing but secrets.gate_fd.
  */
 
 #include <stdbool.h>
@@ -66,10 +66,61 @@ struct run_starter {
 };
 
 /* What becomes of HTTP exchanges. */
-enum tape {
-	TAPE_NONE,
-	TAPE_RECORD,                 /* they are kept in a file */
-	TAPE_REPLAY,                 /* they are answered from one, and nothing goes out */
+enum recording_mode {
+	RECORDING_NONE,
+	RECORDING_WRITE,             /* they are kept in a file */
+	RECORDING_REPLAY,            /* they are answered from one, and nothing goes out */
+};
+
+struct run_recording {
+	enum recording_mode mode;
+	int fd;                      /* borrowed: the file, to append to or to read; FD_NONE with RECORDING_NONE */
+};
+
+/* What runs, and what it finds in its environment. */
+struct run_command {
+	char **argv;                 /* may be empty with REQUEST_DETACH */
+	char **env;                  /* the caller's environment; the box filters it by the policy */
+	/*
+	 * What the command of a trial asked for inside, in the place of env, for it alone: no program of ours, no file
+	 * and no address goes by it. NULL: there is none.
+	 */
+	char **env_exact;
+	char **env_added;            /* -e NAME=value: set whatever the policy passes */
+};
+
+/* Whose trees and start a fork has. */
+struct run_fork {
+	const char *origin;          /* the session; NULL: the run has its own */
+	char **layers;               /* "SESSION/NUMBER" of each layer below, bottom first; empty: none */
+};
+
+/* --publish */
+struct run_publish {
+	const struct publish_rule *rules;
+	size_t count;
+};
+
+/* Tokens: what was presented with --token, and where what is presented from inside is looked up. */
+struct run_token {
+	void *frame;                 /* of TOKEN_HOLDS (wire/token.h), borrowed; NULL: none */
+	size_t size;
+	const char *keys, *store;    /* directories; "": nothing is taken */
+};
+
+/* Secrets on the way to the programs of ours that use them. */
+struct run_secrets {
+	char **placeholders;         /* NAME=text for secrets that the gate puts in; NULL: none */
+	int gate_fd;                 /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
+	int judge_fd;                /* what verify.external.url wants: a socket with a value; FD_NONE */
+	int notify_fd;               /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
+};
+
+/* Test hooks; NULL: none. */
+struct run_tests {
+	const char *broken_wall;     /* ATOLL_TEST_BREAK: fails closed only */
+	const char *limits;          /* ATOLL_TEST_LIMITS: forced backend */
+	const char *hosts;           /* ATOLL_TEST_HOSTS: where names lead, judged like what a resolver says */
 };
 
 struct run_request {
@@ -83,36 +134,19 @@ struct run_request {
 	const char *runtime_dir;     /* …/atoll: control sockets are below it */
 	const char *report_path;     /* --report, absolute or NULL; "-" never */
 	const char *init_path;       /* atoll-init beside this program */
-	enum tape tape;
-	int tape_fd;                 /* borrowed: the file, to append to or to read; FD_NONE with TAPE_NONE */
-	const char *test_break;      /* ATOLL_TEST_BREAK: fails closed only; NULL */
-	const char *test_limits;     /* ATOLL_TEST_LIMITS: forced backend; NULL */
-	const char *test_hosts;      /* ATOLL_TEST_HOSTS: where names lead, judged like what a resolver says; NULL */
 	void (*notice)(const char *text); /* what people are told, with its newlines; NULL: nobody is */
 	const struct run_starter *starter; /* with REQUEST_DETACH; NULL: the command line */
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
-	char **argv;                 /* may be empty with REQUEST_DETACH */
-	char **env;                  /* the caller's environment; the box filters it by the policy */
-	/*
-	 * What the command of a trial asked for inside, in the place of env, for it alone: no program of ours, no file
-	 * and no address goes by it. NULL: there is none.
-	 */
-	char **env_exact;
-	const char *origin;          /* a fork: the session whose trees and start it has; NULL: the run has its own */
-	char **chain;                /* a fork: "SESSION/NUMBER" of each layer below, bottom first; empty: none */
-	const struct publish_rule *publish; /* --publish */
-	size_t publish_count;
-	char **env_added;            /* -e NAME=value: set whatever the policy passes */
-	char **placeholders;         /* NAME=text for secrets that the gate puts in; NULL: none */
-	void *token;                 /* --token: a frame of TOKEN_HOLDS (wire/token.h), borrowed; NULL: none */
-	size_t token_size;
-	const char *token_keys, *token_store; /* directories for what is presented from inside; "": nothing is taken */
+	struct run_command command;
 	const char *task;            /* --task: what the person wants; NULL: not said */
 	const struct run_narrowing *narrowing; /* NULL: nobody was asked */
-	int judge_secret_fd;         /* what verify.external.url wants: a socket with a value; FD_NONE */
-	int notify_key_fd;           /* what signs for ask.webhook: a file, or a socket with a value; FD_NONE */
 	const struct run_agent *agent;    /* of an agent (detect/agent-trust.h); NULL: none */
-	int secrets_fd;              /* their values (wire/secret.h), for the gate alone; closed by the box; FD_NONE */
+	struct run_fork fork;
+	struct run_recording recording;
+	struct run_publish publish;
+	struct run_token token;
+	struct run_secrets secrets;
+	struct run_tests tests;
 };
 
 /* The policy of a run: the snapshot as it was handed in, and its validated view. Everything is borrowed. */

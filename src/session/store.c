@@ -48,7 +48,7 @@ static int fill_record(struct session_record *record, const struct run_request *
 	record->project = str_dup(request->project);
 	record->policy = str_dup(policy->name);
 	record->level = str_dup(trust_level_names[policy->level]);
-	record->command = command_text(request->argv);
+	record->command = command_text(request->command.argv);
 	record->cgroups = str_dup("");
 	record->ended = str_dup("");
 	record->audit_head = str_dup("");

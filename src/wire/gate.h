@@ -14,11 +14,11 @@
 struct sockaddr;
 
 /*
- * In atoll-egress. GATE_TAPE_FD is a recording, opened to append to it, or to answer from it; GATE_SECRETS_FD has
+ * In atoll-egress. GATE_RECORDING_FD is a recording, opened to append to it, or to answer from it; GATE_SECRETS_FD has
  * values (wire/secret.h), where the policy names some; GATE_CANARIES_FD has the tokens of planted canaries in the same
  * form, each under its path. Any may be missing.
  */
-enum { GATE_FD = 3, GATE_SNAPSHOT_FD = 4, GATE_TAPE_FD = 5, GATE_SECRETS_FD = 6, GATE_CANARIES_FD = 7 };
+enum { GATE_FD = 3, GATE_SNAPSHOT_FD = 4, GATE_RECORDING_FD = 5, GATE_SECRETS_FD = 6, GATE_CANARIES_FD = 7 };
 
 /* How long GATE_STOP may take to hand on what was said. */
 enum { GATE_LINGER_MS = 900 };

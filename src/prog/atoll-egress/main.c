@@ -17,7 +17,7 @@
 
 static int find_recording(void)
 {
-	return fcntl(GATE_TAPE_FD, F_GETFL) < 0 ? FD_NONE : GATE_TAPE_FD;
+	return fcntl(GATE_RECORDING_FD, F_GETFL) < 0 ? FD_NONE : GATE_RECORDING_FD;
 }
 
 int main(void)
