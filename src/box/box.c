@@ -7,12 +7,14 @@
 
 #include "approve/token-grants.h"
 #include "base/str.h"
+#include "box/control/control.h"
 #include "box/modules.h"
-#include "box/state.h"
-#include "gate-exec/dry-run.h"
+#include "box/report/report.h"
+#include "box/state/sandbox.h"
+#include "box/steps.h"
 #include "gate-exec/gate.h"
-#include "gate-exec/verifier.h"
 #include "gate-net/lockdown.h"
+#include "gate-request/gate.h"
 
 /*
  * One run, in order:
@@ -36,7 +38,7 @@ static void kill_all(void *context)
 		(void)!limit_group_kill(box->run.limits); /* the rlimit backend has nothing to kill with */
 	/* It is dead already, or it cannot be killed: then it goes when the wire does. */
 	if (box->run.init.fd >= 0 && !box->run.is_dead && pidref_signal(&box->run.init, SIGKILL) < 0 &&
-	    shutdown(box->wire_fd, SHUT_RDWR) < 0)
+	    shutdown(box->serving.wire_fd, SHUT_RDWR) < 0)
 		return;
 }
 
@@ -56,7 +58,7 @@ static int release_waiting(void *context)
 {
 	const struct box *box = context;
 
-	return exec_gate_release(box->exec_gate);
+	return exec_gate_release(box->gates.exec);
 }
 
 static void freeze_begun(void *context)
@@ -69,7 +71,7 @@ static void freeze_ended(void *context, uint64_t unused_ns)
 {
 	struct box *box = context;
 
-	clocks_pause(&box->clocks, unused_ns);
+	clocks_pause(&box->supervision.clocks, unused_ns);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
 		if (box->commands[i] && box->commands[i]->deadline_ns != UINT64_MAX)
 			box->commands[i]->deadline_ns += unused_ns;
@@ -79,7 +81,7 @@ static void freeze_ended(void *context, uint64_t unused_ns)
 
 static bool is_awaited(void *context, const char *path)
 {
-	return queue_waits_for_path(&((struct box *)context)->queue, path);
+	return queue_waits_for_path(&((struct box *)context)->approval.queue, path);
 }
 
 /* ---- the channels to people ---- */
@@ -116,16 +118,18 @@ static struct relay *main_output(void *context, unsigned stream)
 
 static void init_approval(struct box *box)
 {
-	box->queue = (struct queue){
+	box->approval.mounts = (struct runtime_mounts){ .run = &box->run, .enforcement = &box->build.enforcement,
+							.owner = { is_awaited, box } };
+	box->approval.queue = (struct queue){
 		.run = &box->run,
-		.mounts = &box->mounts,
+		.mounts = &box->approval.mounts,
 		.channels = { { is_followed, NULL, box },
-			      { is_prompt_possible, ring, &box->prompt },
-			      { are_notices_heard, NULL, &box->notifier } },
+			      { is_prompt_possible, ring, &box->approval.prompt },
+			      { are_notices_heard, NULL, &box->approval.notifier } },
 	};
-	prompt_init(&box->prompt, &box->run, &box->queue, &(struct prompt_owner){ main_output, box });
-	box->notifier = (struct notifier){ .run = &box->run, .queue = &box->queue };
-	box->reviewer = (struct reviewer){ .run = &box->run, .queue = &box->queue };
+	prompt_init(&box->approval.prompt, &box->run, &box->approval.queue, &(struct prompt_owner){ main_output, box });
+	box->approval.notifier = (struct notifier){ .run = &box->run, .queue = &box->approval.queue };
+	box->approval.reviewer = (struct reviewer){ .run = &box->run, .queue = &box->approval.queue };
 }
 
 static int run(struct box *box)
@@ -143,28 +147,29 @@ static int run(struct box *box)
 	if (r == 0)
 		r = serve_start(box);
 	if (r == 0)
-		r = gate_listen(&box->gate);
+		r = gate_listen(&box->gates.net);
 	if (r < 0)
 		return r;
 	summary_print_missing(box);
-	box->looked_ns = box->flushed_ns = clock_monotonic_ns();
-	r = disk_full_init(&box->disk, &box->run, &box->staging, box->looked_ns);
+	box->serving.looked_ns = box->serving.flushed_ns = clock_monotonic_ns();
+	r = disk_full_init(&box->build.disk, &box->run, &box->build.staging, box->serving.looked_ns);
 	if (r < 0)
 		return err_set(box->run.err, ERR_STATE, -r, "stage", "the file system of %s cannot be watched: %s",
 			       box->run.request->state_dir, err_errno_name(-r));
-	clocks_init(&box->clocks, box->run.policy->policy, (unsigned)sysconf(_SC_NPROCESSORS_ONLN), box->looked_ns);
+	clocks_init(&box->supervision.clocks, box->run.policy->policy,
+		    (unsigned)sysconf(_SC_NPROCESSORS_ONLN), box->serving.looked_ns);
 	if (box->run.request->starter)
-		clocks_set_deadline(&box->clocks, box->run.policy->policy, box->looked_ns,
+		clocks_set_deadline(&box->supervision.clocks, box->run.policy->policy, box->serving.looked_ns,
 				    box->run.request->starter->deadline_ms);
 	/* From here on the command starts by itself as soon as init is ready; what follows costs it no time.
 	 */
 	r = events_session_start(box);
 	if (r == 0)
-		r = agent_trust_begin(&box->agent_trust);
+		r = agent_trust_begin(&box->detection.agent_trust);
 	if (r == 0)
-		r = token_grants_add_first(&box->queue, box->run.err);
+		r = token_grants_add_first(&box->approval.queue, box->run.err);
 	if (r == 0)
-		r = publish_announce(&box->gate);
+		r = publish_announce(&box->gates.net);
 	if (r == 0)
 		r = control_start(box);
 	if (r == 0)
@@ -184,21 +189,21 @@ static int exit_status(const struct box *box)
 	case ENDED_POLICY:
 		return 125;
 	case ENDED_STOPPED:
-		return 128 + (box->exit_signal ? box->exit_signal : SIGTERM);
+		return 128 + (box->outcome.exit_signal ? box->outcome.exit_signal : SIGTERM);
 	case ENDED_SIGNAL:
 		/* The kernel killed the command itself for memory: that is how a v1 group or a single victim
 		 * looks. */
-		return 128 + box->exit_signal;
+		return 128 + box->outcome.exit_signal;
 	default:
 		/* What the user's file did not take is gone: that must not look like success. */
-		return box->exit_code == 0 && box->lost_errno ? 125 : box->exit_code;
+		return box->outcome.exit_code == 0 && box->outcome.lost_errno ? 125 : box->outcome.exit_code;
 	}
 }
 
 /* The command that was killed by the memory limit ended by it, and not by some signal. */
 static void name_memory_kill(struct box *box)
 {
-	if (box->run.ended == ENDED_SIGNAL && box->exit_signal == SIGKILL && box->run.usage.oom_kills)
+	if (box->run.ended == ENDED_SIGNAL && box->outcome.exit_signal == SIGKILL && box->run.usage.oom_kills)
 		box->run.ended = ENDED_MEMORY;
 }
 
@@ -208,11 +213,11 @@ static int finish_log(struct box *box, int status)
 	int r = box_note_hits(box);
 
 	if (r == 0)
-		r = anomaly_learn(&box->anomaly, box->failure_status);
+		r = anomaly_learn(&box->detection.anomaly, box->outcome.failure_status);
 	if (r == 0)
-		r = file_gate_flush(&box->files, true);
+		r = file_gate_flush(&box->gates.file, true);
 	if (r == 0)
-		r = agent_trust_end(&box->agent_trust, box->failure_status);
+		r = agent_trust_end(&box->detection.agent_trust, box->outcome.failure_status);
 	if (r == 0)
 		r = events_session_end(box, status);
 	if (r == 0)
@@ -243,13 +248,13 @@ static int end_jail(struct box *box)
 	siginfo_t info;
 	int r;
 
-	prompt_done(&box->prompt);
-	reviewer_close(&box->reviewer);
+	prompt_done(&box->approval.prompt);
+	reviewer_close(&box->approval.reviewer);
 	run_end(&box->run, ENDED_POLICY);
 	if (box->run.init.fd >= 0 && !box->run.is_dead &&
-	    pidref_wait(&box->run.init, WEXITED, &info, &box->rusage) > 0)
+	    pidref_wait(&box->run.init, WEXITED, &info, &box->outcome.rusage) > 0)
 		box->run.is_dead = true;
-	r = processes_done(&box->processes);
+	r = processes_done(&box->supervision.processes);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
 		command_free(box->commands[i]);
 	return r;
@@ -261,11 +266,11 @@ static void leave(struct box *box)
 	bool are_groups_gone;
 
 	control_close(box);
-	access_gate_close(box->requests);
-	box->requests = NULL;
-	jail_free(box->jail);
-	box->jail = NULL;
-	exec_gate_close(box->exec_gate);
+	access_gate_close(box->gates.request);
+	box->gates.request = NULL;
+	jail_free(box->build.jail);
+	box->build.jail = NULL;
+	exec_gate_close(box->gates.exec);
 	are_groups_gone = limit_group_free(box->run.limits);
 	box->run.limits = NULL;
 	/* Else it is the guardian's, behind the groups. */
@@ -275,9 +280,9 @@ static void leave(struct box *box)
 	store_done(&box->store);
 	/* From here on nothing fails that is looked at: the guardian that wakes up has our memory, errno included. */
 	if (are_groups_gone)
-		guardian_dismiss(&box->guardian, staging_trash(&box->staging, box->run.request));
+		guardian_dismiss(&box->build.guardian, staging_trash(&box->build.staging, box->run.request));
 	else
-		guardian_leave_to(&box->guardian);
+		guardian_leave_to(&box->build.guardian);
 	control_dismiss_clients(box);
 }
 
@@ -292,30 +297,30 @@ void box_release(void)
 		events_watch_end(box);
 	watch_free(box->run.watch);
 	box->run.watch = NULL;
-	exec_gate_free(box->exec_gate);
-	box->exec_gate = NULL;
-	close_fd(&box->watch_options.root_fd);
+	exec_gate_free(box->gates.exec);
+	box->gates.exec = NULL;
+	close_fd(&box->build.watch_options.root_fd);
 	modules_done(box);
 	pidref_done(&box->run.init);
-	close_fd(&box->wire_fd);
-	close_fd(&box->signal_fd);
+	close_fd(&box->serving.wire_fd);
+	close_fd(&box->serving.signal_fd);
 	close_fd(&box->announce_fd);
 	close_fd(&box->report_fd);
-	staging_done(&box->staging);
+	staging_done(&box->build.staging);
 	loop_done(box->run.loop);
 }
 
 /* --discard is told before it happens; where the log does not take that, everything is kept. */
 static void conclude_staging(struct box *box)
 {
-	struct staging *staging = &box->staging;
+	struct staging *staging = &box->build.staging;
 	bool drops, tells;
 	int r;
 
 	staging_count(staging, box->run.request, box->run.policy->policy);
 	/* A log that fails here fails again at the end of the session, which says so. */
-	(void)!anomaly_module.check(&box->anomaly, clock_monotonic_ns());
-	(void)!anomaly_look_at_staged(&box->anomaly);
+	(void)!anomaly_module.check(&box->detection.anomaly, clock_monotonic_ns());
+	(void)!anomaly_look_at_staged(&box->detection.anomaly);
 	drops = box->run.request->flags & REQUEST_DISCARD && staging->has_changes;
 	tells = drops && !staging->is_as_origin;
 	if (tells && events_discard(box, REVIEW_BEGUN) < 0)
@@ -330,30 +335,30 @@ static void conclude_staging(struct box *box)
 /* A program that gave up waiting was refused, and whoever reads the log later finds it so. */
 static int end_questions(struct box *box)
 {
-	file_gate_end(&box->files);
-	return queue_end(&box->queue);
+	file_gate_end(&box->gates.file);
+	return queue_end(&box->approval.queue);
 }
 
 static int conclude(struct box *box, int r, int *ret_status)
 {
-	bool was_alive = box->init_state != 0;
+	bool was_alive = box->serving.init_state != 0;
 
-	moves_done(&box->moves);
+	moves_done(&box->gates.moves);
 	if (end_jail(box) < 0 && r == 0)
 		r = -EIO;
 	if (r == 0)
 		r = end_questions(box);
-	if (gate_finish(&box->gate) < 0 && r == 0)
+	if (gate_finish(&box->gates.net) < 0 && r == 0)
 		r = -EIO;
 	if (r == 0)
-		r = fuse_finish(&box->servers, box->run.err);
+		r = fuse_finish(&box->build.servers, box->run.err);
 	else
-		(void)!fuse_finish(&box->servers, &(struct err){ 0 });
+		(void)!fuse_finish(&box->build.servers, &(struct err){ 0 });
 	run_stage(&box->run, "run");
 	if (was_alive)
 		conclude_staging(box);
 	/* After the last alert: what was staged is looked at for one. */
-	notifier_close(&box->notifier);
+	notifier_close(&box->approval.notifier);
 	if (box->store.dir_fd < 0)
 		return r;
 	box_read_usage(box);
@@ -402,65 +407,92 @@ static int change_net(void *context, int snapshot_fd)
 	return policy_change_begin(context, snapshot_fd, &nobody, &err);
 }
 
-int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
-	    int *ret_status, bool *ret_apply, struct err *err)
+static void init_run(struct box *box, const struct run_request *request, const struct run_policy *policy,
+		     struct err *err)
 {
 	static uint8_t messages[2][FRAME_MESSAGE_MAX];
-	struct box *box = &the_box;
-	int r;
+	struct box_supervision *supervision = &box->supervision;
+	struct run *run = &box->run;
 
-	box->run.audit = &box->audit;
-	box->run.loop = &box->loop;
-	box->run.hub = &box->hub;
-	box->run.refusals = &box->refusals;
-	box->run.freeze = &box->freeze;
-	box->run.identity = &box->watch_options;
-	box->watch_options.root_fd = FD_NONE;
-	box->mounts = (struct runtime_mounts){ .run = &box->run, .enforcement = &box->enforcement,
-					       .owner = { is_awaited, box } };
-	init_approval(box);
-	box->run.owner = (struct run_owner){ kill_all, box };
-	freeze_init(&box->freeze, &box->run,
+	run->request = request;
+	run->policy = policy;
+	run->network_policy = policy->policy;
+	run->err = err;
+	run->audit = &supervision->audit;
+	run->loop = &supervision->loop;
+	run->hub = &supervision->hub;
+	run->refusals = &supervision->refusals;
+	run->freeze = &supervision->freeze;
+	run->identity = &box->build.watch_options;
+	run->owner = (struct run_owner){ kill_all, box };
+	run->course.stage_started_ns = request->started_ns;
+	run->init.fd = box->build.watch_options.root_fd = supervision->loop.epoll_fd = supervision->audit.fd = FD_NONE;
+	buf_init_fixed(&run->out, messages[0], sizeof messages[0]);
+	buf_init_fixed(&run->scratch, messages[1], sizeof messages[1]);
+	freeze_init(&supervision->freeze, run,
 		    &(struct freeze_owner){ release_waiting, freeze_begun, freeze_ended, box });
-	box->run.request = request;
-	box->run.policy = policy;
-	box->run.err = err;
+}
+
+static void init_build(struct box *box)
+{
 	box->store = (struct store){ .dir_fd = FD_NONE,
 				     .lock_fd = FD_NONE,
 				     .audit_fd = FD_NONE,
 				     .denials_fd = FD_NONE,
 				     .output_fd = FD_NONE };
-	staging_init(&box->staging);
-	gate_init(&box->gate, &box->run, &box->store, &box->queue);
-	canaries_init(&box->canaries, &box->run, &box->alerts);
-	box->reactions = (struct reactions){ close_net, can_change_net, change_net, &box->gate };
-	box->alerts = (struct alerts){ .run = &box->run,
-				       .queue = &box->queue,
-				       .notifier = &box->notifier,
-				       .prompt = &box->prompt,
-				       .agent = &box->agent_trust,
-				       .reactions = &box->reactions };
-	box->anomaly = (struct anomaly){ &box->run, &box->alerts, &box->canaries, &box->staging, &box->staged_count };
-	box->files = (struct file_gate){ &box->run, &box->queue, &box->mounts, &box->disk, is_planted, &box->canaries };
-	box->moves = (struct moves){ &box->run, &box->files, &box->disk };
-	box->agent_trust.run = &box->run;
-	box->agent_trust.reactions = &box->reactions;
-	box->run.network_policy = policy->policy;
-	box->guardian.pipe_fd = box->run.init.fd = box->wire_fd = box->signal_fd = box->listen_fd =
-		box->loop.epoll_fd = box->audit.fd = FD_NONE;
-	box->agent_trust.watch_fd = FD_NONE;
+	staging_init(&box->build.staging);
+	box->build.guardian.pipe_fd = FD_NONE;
+}
+
+static void init_gates(struct box *box)
+{
+	struct box_gates *gates = &box->gates;
+
+	gate_init(&gates->net, &box->run, &box->store, &box->approval.queue);
+	gates->file = (struct file_gate){ &box->run, &box->approval.queue, &box->approval.mounts, &box->build.disk,
+					  is_planted, &box->detection.canaries };
+	gates->moves = (struct moves){ &box->run, &gates->file, &box->build.disk };
+}
+
+static void init_detection(struct box *box)
+{
+	struct box_detection *detection = &box->detection;
+
+	canaries_init(&detection->canaries, &box->run, &detection->alerts);
+	detection->reactions = (struct reactions){ close_net, can_change_net, change_net, &box->gates.net };
+	detection->alerts = (struct alerts){ .run = &box->run,
+					     .queue = &box->approval.queue,
+					     .notifier = &box->approval.notifier,
+					     .prompt = &box->approval.prompt,
+					     .agent = &detection->agent_trust,
+					     .reactions = &detection->reactions };
+	detection->anomaly = (struct anomaly){ &box->run, &detection->alerts, &detection->canaries,
+					       &box->build.staging, &box->build.staged_count };
+	detection->agent_trust.run = &box->run;
+	detection->agent_trust.reactions = &detection->reactions;
+	detection->agent_trust.watch_fd = FD_NONE;
+}
+
+int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
+	    int *ret_status, bool *ret_apply, struct err *err)
+{
+	struct box *box = &the_box;
+	int r;
+
+	init_run(box, request, policy, err);
+	init_build(box);
+	init_approval(box);
+	init_gates(box);
+	init_detection(box);
+	box->serving.wire_fd = box->serving.signal_fd = box->control.listen_fd = box->report_fd = FD_NONE;
+	box->control.stop_ns = UINT64_MAX;
 	box->announce_fd = announce_fd;
-	box->report_fd = FD_NONE;
-	box->stop_ns = UINT64_MAX;
-	box->run.course.stage_started_ns = request->started_ns;
-	buf_init_fixed(&box->run.out, messages[0], sizeof messages[0]);
-	buf_init_fixed(&box->run.scratch, messages[1], sizeof messages[1]);
 	run_stage(&box->run, "front");
 	r = run(box);
 	if (r < 0 && err->code == ERR_NONE)
 		err_set(err, ERR_INTERNAL, -r, "box", "the sandbox was lost: %s", err_errno_name(-r));
 	r = conclude(box, r, ret_status);
-	box->status = *ret_status;
+	box->outcome.status = *ret_status;
 	*ret_apply = r == 0 && box_will_apply(box);
 	if (r == 0)
 		summary_print(box);

@@ -5,9 +5,11 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/report.h"
-#include "box/state.h"
+#include "box/report/report.h"
+#include "box/state/sandbox.h"
+#include "box/steps.h"
 #include "gate-exec/gate.h"
+#include "gate-request/gate.h"
 #include "jail/filter.h"
 #include "session/narrowing.h"
 
@@ -43,7 +45,7 @@ static void start_detail(struct json *json, const void *context)
 	if (request->agent && request->agent->agent)
 		json_string(json, "agent", request->agent->agent);
 	json_hash(json, "policy_hash", &box->run.policy_hash);
-	json_hash(json, "seccomp_hash", &box->filter_hash);
+	json_hash(json, "seccomp_hash", &box->build.filter_hash);
 	json_bytes(json, "project", request->project, strlen(request->project));
 	json_bytes(json, "cwd", request->cwd, strlen(request->cwd));
 	put_argv(json, "argv", (const char *const *)request->command.argv, 0);
@@ -55,7 +57,7 @@ static void start_detail(struct json *json, const void *context)
 		json_bool(json, "trial", true);
 	if (request->recording.mode)
 		json_string(json, "tape", request->recording.mode == RECORDING_WRITE ? "record" : "replay");
-	canaries_to_json(&box->canaries, json);
+	canaries_to_json(&box->detection.canaries, json);
 	report_enforcement(box, json);
 }
 
@@ -134,7 +136,7 @@ int events_command_end(struct box *box, const struct command *command)
 
 int events_discard(struct box *box, enum review_phase phase)
 {
-	const struct stage_counts *counts = &box->staging.counts;
+	const struct stage_counts *counts = &box->build.staging.counts;
 	struct review_entry entry = { .type = AUDIT_STAGE_DISCARD, .phase = phase, .subject = box->run.request->session,
 				      .uid = getuid() };
 	struct audit_event event;
@@ -235,8 +237,8 @@ static int serve_watch(void *context, uint32_t events)
 
 void events_watch_end(struct box *box)
 {
-	loop_remove(box->run.loop, &box->listener_source);
-	loop_remove(box->run.loop, &box->watch_source);
+	loop_remove(box->run.loop, &box->serving.listener_source);
+	loop_remove(box->run.loop, &box->serving.watch_source);
 	if (box->run.watch)
 		watch_end_held(box->run.watch);
 }
@@ -247,104 +249,104 @@ static int on_exec(void *context, const struct watch_exec *exec, struct watch_ex
 {
 	struct box *box = context;
 
-	return exec_gate_judge(box->exec_gate, exec, ret_answer);
+	return exec_gate_judge(box->gates.exec, exec, ret_answer);
 }
 
 static int on_image(void *context, uint64_t token, pid_t pid)
 {
 	struct box *box = context;
 
-	return exec_gate_image(box->exec_gate, token, pid);
+	return exec_gate_image(box->gates.exec, token, pid);
 }
 
 static void on_over(void *context, uint64_t token)
 {
 	struct box *box = context;
 
-	exec_gate_over(box->exec_gate, token);
+	exec_gate_over(box->gates.exec, token);
 }
 
 static int on_unheld(void *context, uint64_t token, pid_t pid, int errnum)
 {
 	struct box *box = context;
 
-	return exec_gate_unheld(box->exec_gate, token, pid, errnum);
+	return exec_gate_unheld(box->gates.exec, token, pid, errnum);
 }
 
 static int on_gate(void *context, const struct watch_network *event)
 {
 	struct box *box = context;
 
-	return gate_judge(&box->gate, event);
+	return gate_judge(&box->gates.net, event);
 }
 
 static bool is_gate_behind(void *context)
 {
 	const struct box *box = context;
 
-	return gate_is_behind(&box->gate);
+	return gate_is_behind(&box->gates.net);
 }
 
 static int on_gated(void *context, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
 {
 	struct box *box = context;
 
-	return gate_route(&box->gate, pid, source, target);
+	return gate_route(&box->gates.net, pid, source, target);
 }
 
 static int on_file(void *context, const struct watch_file *event)
 {
 	struct box *box = context;
 
-	return file_gate_judge(&box->files, event);
+	return file_gate_judge(&box->gates.file, event);
 }
 
 static int on_file_asks(void *context, const struct watch_file *event)
 {
 	struct box *box = context;
 
-	return file_gate_ask(&box->files, event);
+	return file_gate_ask(&box->gates.file, event);
 }
 
 static int on_file_done(void *context, const struct watch_file *event)
 {
 	struct box *box = context;
 
-	return file_gate_record(&box->files, event);
+	return file_gate_record(&box->gates.file, event);
 }
 
 static void on_file_gone(void *context, uint64_t id)
 {
 	struct box *box = context;
 
-	file_gate_gone(&box->files, id);
+	file_gate_gone(&box->gates.file, id);
 }
 
 static int on_move(void *context, const struct watch_move *event)
 {
 	struct box *box = context;
 
-	return move_begin(&box->moves, event);
+	return move_begin(&box->gates.moves, event);
 }
 
 static int on_moved(void *context, const struct watch_move *event)
 {
 	struct box *box = context;
 
-	return move_find(&box->moves, event);
+	return move_find(&box->gates.moves, event);
 }
 
 static void on_link(void *context)
 {
-	staging_note_link(&((struct box *)context)->staging);
+	staging_note_link(&((struct box *)context)->build.staging);
 }
 
 static bool on_unheard(void *context, const char *path)
 {
 	struct box *box = context;
 
-	return !box->requests && access_gate_is_wanted(&box->run, path) &&
-	       access_gate_open(&box->requests, &box->run, &box->mounts, &box->queue);
+	return !box->gates.request && access_gate_is_wanted(&box->run, path) &&
+	       access_gate_open(&box->gates.request, &box->run, &box->approval.mounts, &box->approval.queue);
 }
 
 int events_watch_new(struct box *box, int listener_fd)
@@ -371,22 +373,22 @@ int events_watch_new(struct box *box, int listener_fd)
 	};
 	int r;
 
-	box->processes.loop = box->run.loop;
-	box->processes.on_end = on_process_end;
-	box->processes.context = box;
-	r = watch_new(&box->run.watch, listener_fd, &box->watch_options, &handlers, box->run.err);
+	box->supervision.processes.loop = box->run.loop;
+	box->supervision.processes.on_end = on_process_end;
+	box->supervision.processes.context = box;
+	r = watch_new(&box->run.watch, listener_fd, &box->build.watch_options, &handlers, box->run.err);
 	if (r < 0)
 		return r;
-	box->watch_source = (struct loop_source){
+	box->serving.watch_source = (struct loop_source){
 		.fd = watch_fd(box->run.watch),
 		.events = 1 /* EPOLLIN */,
 		.ready = serve_watch,
 		.context = box,
 	};
-	box->listener_source = box->watch_source;
-	r = watch_attend(box->run.watch, box->run.loop->epoll_fd, &box->listener_source.fd);
+	box->serving.listener_source = box->serving.watch_source;
+	r = watch_attend(box->run.watch, box->run.loop->epoll_fd, &box->serving.listener_source.fd);
 	if (r < 0)
 		return err_set(box->run.err, ERR_INTERNAL, -r, "seccomp", "epoll: %s", err_errno_name(-r));
-	loop_add_first(box->run.loop, &box->listener_source);
-	return loop_add(box->run.loop, &box->watch_source);
+	loop_add_first(box->run.loop, &box->serving.listener_source);
+	return loop_add(box->run.loop, &box->serving.watch_source);
 }

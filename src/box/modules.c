@@ -4,7 +4,8 @@
 #include <stddef.h>
 
 #include "base/str.h"
-#include "box/state.h"
+#include "box/control/control.h"
+#include "box/state/sandbox.h"
 #include "os/clock.h"
 #include "supervise/module.h"
 
@@ -23,19 +24,19 @@ static const struct {
 	const struct module *module;
 	size_t state;
 } modules[] = {
-	{ &queue_module, offsetof(struct box, queue) },
-	{ &prompt_module, offsetof(struct box, prompt) },
-	{ &notifier_module, offsetof(struct box, notifier) },
-	{ &anomaly_module, offsetof(struct box, anomaly) },
-	{ &alerts_module, offsetof(struct box, alerts) },
-	{ &reviewer_module, offsetof(struct box, reviewer) },
-	{ &runtime_mounts_module, offsetof(struct box, mounts) },
-	{ &agent_trust_module, offsetof(struct box, agent_trust) },
-	{ &moves_module, offsetof(struct box, moves) },
-	{ &file_gate_module, offsetof(struct box, files) },
-	{ &net_gate_module, offsetof(struct box, gate) },
+	{ &queue_module, offsetof(struct box, approval.queue) },
+	{ &prompt_module, offsetof(struct box, approval.prompt) },
+	{ &notifier_module, offsetof(struct box, approval.notifier) },
+	{ &anomaly_module, offsetof(struct box, detection.anomaly) },
+	{ &alerts_module, offsetof(struct box, detection.alerts) },
+	{ &reviewer_module, offsetof(struct box, approval.reviewer) },
+	{ &runtime_mounts_module, offsetof(struct box, approval.mounts) },
+	{ &agent_trust_module, offsetof(struct box, detection.agent_trust) },
+	{ &moves_module, offsetof(struct box, gates.moves) },
+	{ &file_gate_module, offsetof(struct box, gates.file) },
+	{ &net_gate_module, offsetof(struct box, gates.net) },
 	{ &control_module, 0 },
-	{ &canaries_module, offsetof(struct box, canaries) },
+	{ &canaries_module, offsetof(struct box, detection.canaries) },
 };
 
 int modules_check(struct box *box)

@@ -6,9 +6,11 @@
 #include <sys/signalfd.h>
 
 #include "base/num.h"
-#include "box/control-link.h"
+#include "box/control/control.h"
+#include "box/control/link.h"
 #include "box/modules.h"
-#include "box/state.h"
+#include "box/state/sandbox.h"
+#include "box/steps.h"
 #include "build/disk-full.h"
 #include "gate-exec/gate.h"
 #include "os/fd.h"
@@ -53,10 +55,10 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 
 	if (r < 0)
 		return r;
-	box->init_state = INIT_STATE_READY;
+	box->serving.init_state = INIT_STATE_READY;
 	run_stage(&box->run, "init");
 	/* Not by /proc/PID/root: who was killed a moment ago has none, and it is no wall that failed then. */
-	box->watch_options.root_fd = take_fd(&fds[1]);
+	box->build.watch_options.root_fd = take_fd(&fds[1]);
 	r = events_watch_new(box, take_fd(&fds[0]));
 	if (r < 0)
 		return r;
@@ -67,7 +69,7 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 	if (r < 0)
 		return r;
 	/* Init starts the command meanwhile, whose exec would wait for it. */
-	r = exec_gate_enter(box->exec_gate);
+	r = exec_gate_enter(box->gates.exec);
 	return r < 0 ? lost(box, "what its policy says about programs cannot be looked up") : 0;
 }
 
@@ -104,9 +106,9 @@ static int finish_command(struct box *box, struct command *command)
 		return r;
 	if (!command->is_main)
 		return 0;
-	box->command_ended_ns = clock_monotonic_ns();
-	box->exit_code = command->result.code;
-	box->exit_signal = command->result.signal;
+	box->outcome.command_ended_ns = clock_monotonic_ns();
+	box->outcome.exit_code = command->result.code;
+	box->outcome.exit_signal = command->result.signal;
 	run_end(&box->run, command->result.signal ? ENDED_SIGNAL : ENDED_EXIT);
 	return 0;
 }
@@ -123,9 +125,9 @@ static int on_failed(void *context, struct frame *frame, int *fds, size_t fd_cou
 	command->failure = (enum init_failure)failure;
 	command->result.code = command_failure_status(command);
 	if (command->is_main) {
-		box->failure_status = command->result.code;
-		box->failure_errno = command->failed_errno;
-		box->has_no_cwd = command->failure == INIT_FAILED_CWD;
+		box->outcome.failure_status = command->result.code;
+		box->outcome.failure_errno = command->failed_errno;
+		box->outcome.has_no_cwd = command->failure == INIT_FAILED_CWD;
 	}
 	return finish_command(box, command);
 }
@@ -215,14 +217,14 @@ static const struct frame_rule init_rules[] = {
 static int wire_ready(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int r = frame_dispatch(box->wire_fd, &box->run.scratch, box->init_state, init_rules,
+	int r = frame_dispatch(box->serving.wire_fd, &box->run.scratch, box->serving.init_state, init_rules,
 			       ARRAY_SIZE(init_rules), box);
 
 	/* It went without having read all that it was sent. The kernel says so once, before what it said last. */
 	if (r == -ECONNRESET)
 		return 0;
 	if (r == 0) { /* init is gone: its pidfd tells the rest */
-		loop_remove(box->run.loop, &box->wire_source);
+		loop_remove(box->run.loop, &box->serving.wire_source);
 		return 0;
 	}
 	if (r == -EPROTO || r == -EBADMSG)
@@ -238,7 +240,7 @@ static void note_unexpected_end(struct box *box)
 		return;
 	}
 	box->run.ended = ENDED_STOPPED;
-	box->exit_signal = SIGKILL;
+	box->outcome.exit_signal = SIGKILL;
 }
 
 static int init_ready(void *context, uint32_t events)
@@ -248,8 +250,8 @@ static int init_ready(void *context, uint32_t events)
 	int r;
 
 	/* What init said before it died comes first: its exit may have crossed with a command's. */
-	while (box->wire_source.is_added) {
-		struct pollfd wire = { .fd = box->wire_fd, .events = POLLIN };
+	while (box->serving.wire_source.is_added) {
+		struct pollfd wire = { .fd = box->serving.wire_fd, .events = POLLIN };
 
 		if (poll(&wire, 1, 0) <= 0)
 			break;
@@ -257,16 +259,16 @@ static int init_ready(void *context, uint32_t events)
 		if (r < 0)
 			return r;
 	}
-	r = pidref_wait(&box->run.init, WEXITED, &info, &box->rusage);
+	r = pidref_wait(&box->run.init, WEXITED, &info, &box->outcome.rusage);
 	if (r < 0)
 		return r;
 	box->run.is_dead = true;
-	loop_remove(box->run.loop, &box->init_source);
-	loop_remove(box->run.loop, &box->wire_source);
+	loop_remove(box->run.loop, &box->serving.init_source);
+	loop_remove(box->run.loop, &box->serving.wire_source);
 	if (box->run.ended == ENDED_NOT)
 		note_unexpected_end(box);
-	if (!box->command_ended_ns)
-		box->command_ended_ns = clock_monotonic_ns();
+	if (!box->outcome.command_ended_ns)
+		box->outcome.command_ended_ns = clock_monotonic_ns();
 	return 0;
 }
 
@@ -305,14 +307,14 @@ static int on_signal(struct box *box, int signal_number)
 		break;
 	}
 	if (box->run.is_dead)
-		box->is_interrupted = true;
+		box->outcome.is_interrupted = true;
 	/* Who stands still for a person's decision gets no signal: this is the decision. */
-	if (freeze_is_on(&box->freeze) && box->freeze.holder->yields_to_signal) {
+	if (freeze_is_on(&box->supervision.freeze) && box->supervision.freeze.holder->yields_to_signal) {
 		run_end(&box->run, ENDED_STOPPED);
-		(void)!freeze_end(&box->freeze); /* what cannot be thawed is dead */
+		(void)!freeze_end(&box->supervision.freeze); /* what cannot be thawed is dead */
 		return 0;
 	}
-	if (!command || command->has_exited || (signal_number == SIGTERM && ++box->terms > 1)) {
+	if (!command || command->has_exited || (signal_number == SIGTERM && ++box->serving.terms > 1)) {
 		run_end(&box->run, ENDED_STOPPED);
 		return 0;
 	}
@@ -323,7 +325,7 @@ static int signal_ready(void *context, uint32_t events)
 {
 	struct signalfd_siginfo info;
 	struct box *box = context;
-	int r = fd_read_full(box->signal_fd, &info, sizeof info);
+	int r = fd_read_full(box->serving.signal_fd, &info, sizeof info);
 
 	return r < 0 ? r : on_signal(box, (int)info.ssi_signo);
 }
@@ -387,32 +389,32 @@ static int check_commands(struct box *box, uint64_t now_ns)
 static bool must_supervise(const struct box *box, uint64_t now_ns)
 {
 	return limit_group_holder_memory(box->run.limits) == LIMIT_SUPERVISED &&
-	       now_ns - box->looked_ns >= SUPERVISED_LOOK_MS * (uint64_t)MS_NS;
+	       now_ns - box->serving.looked_ns >= SUPERVISED_LOOK_MS * (uint64_t)MS_NS;
 }
 
 static int check_clocks(struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 	enum clock_hit hit;
-	int r = freeze_check(&box->freeze, now_ns);
+	int r = freeze_check(&box->supervision.freeze, now_ns);
 
 	/* Frozen: nobody uses anything, and no clock runs. */
-	if (r < 0 || freeze_is_on(&box->freeze))
+	if (r < 0 || freeze_is_on(&box->supervision.freeze))
 		return r;
-	if (clocks_must_look(&box->clocks, now_ns) || must_supervise(box, now_ns)) {
-		box->looked_ns = now_ns;
+	if (clocks_must_look(&box->supervision.clocks, now_ns) || must_supervise(box, now_ns)) {
+		box->serving.looked_ns = now_ns;
 		box_read_usage(box);
-		clocks_saw(&box->clocks, now_ns, box->run.usage.cpu_ns, moved_bytes(box));
+		clocks_saw(&box->supervision.clocks, now_ns, box->run.usage.cpu_ns, moved_bytes(box));
 		r = box_note_hits(box);
 		if (r == 0)
 			r = check_supervised_memory(box);
 		if (r < 0)
 			return r;
 	}
-	r = disk_supervise(&box->disk, now_ns);
+	r = disk_supervise(&box->build.disk, now_ns);
 	if (r < 0 || box->run.ended != ENDED_NOT)
 		return r;
-	hit = clocks_check(&box->clocks, now_ns);
+	hit = clocks_check(&box->supervision.clocks, now_ns);
 	if (hit != CLOCK_NONE) {
 		run_end(&box->run, ENDED_TIME);
 		return run_limit_hit(&box->run, clock_hit_names[hit], 0);
@@ -436,7 +438,7 @@ static int left_ms(uint64_t until_ns, uint64_t now_ns)
 /* Of what check_clocks() looks at while nothing stands still. */
 static int used_timeout_ms(const struct box *box, uint64_t now_ns)
 {
-	int timeout = clocks_timeout_ms(&box->clocks, now_ns);
+	int timeout = clocks_timeout_ms(&box->supervision.clocks, now_ns);
 
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
 		const struct command *command = box->commands[i];
@@ -444,7 +446,7 @@ static int used_timeout_ms(const struct box *box, uint64_t now_ns)
 		if (command && !command->has_exited)
 			timeout = earlier(timeout, left_ms(command->deadline_ns, now_ns));
 	}
-	timeout = earlier(timeout, left_ms(box->disk.watch.look_ns, now_ns));
+	timeout = earlier(timeout, left_ms(box->build.disk.watch.look_ns, now_ns));
 	return earlier(timeout, limit_group_holder_memory(box->run.limits) == LIMIT_SUPERVISED
 					? SUPERVISED_LOOK_MS
 					: -1);
@@ -457,9 +459,10 @@ static int timeout_ms(const struct box *box)
 
 	if (box->run.ended != ENDED_NOT)
 		return box->run.ended == ENDED_EXIT || box->run.ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
-	if (box->stop_ns != UINT64_MAX)
+	if (box->control.stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
-	timeout = freeze_is_on(&box->freeze) ? freeze_timeout_ms(&box->freeze, now_ns) : used_timeout_ms(box, now_ns);
+	timeout = freeze_is_on(box->run.freeze) ? freeze_timeout_ms(box->run.freeze, now_ns)
+						: used_timeout_ms(box, now_ns);
 	return earlier(timeout, modules_timeout_ms(box, now_ns));
 }
 
@@ -497,13 +500,13 @@ static int settle_commands(struct box *box)
  */
 static void rest(struct box *box, uint64_t now_ns)
 {
-	if (now_ns < box->rest_ns) {
+	if (now_ns < box->serving.rest_ns) {
 		memory_rest_stack();
 		return;
 	}
-	if (!box->rest_ns)
+	if (!box->serving.rest_ns)
 		vmfork_rest();
-	box->rest_ns = box->rest_ns ? UINT64_MAX : now_ns + SETTLED_MS * (uint64_t)MS_NS;
+	box->serving.rest_ns = box->serving.rest_ns ? UINT64_MAX : now_ns + SETTLED_MS * (uint64_t)MS_NS;
 	memory_rest();
 }
 
@@ -511,9 +514,10 @@ static void rest(struct box *box, uint64_t now_ns)
 static int wait_idle(struct box *box, int timeout)
 {
 	int r = loop_step(box->run.loop, timeout);
-	uint64_t now_ns = r == 0 && box->rest_ns && box->rest_ns != UINT64_MAX ? clock_monotonic_ns() : 0;
+	uint64_t rest_ns = box->serving.rest_ns;
+	uint64_t now_ns = r == 0 && rest_ns && rest_ns != UINT64_MAX ? clock_monotonic_ns() : 0;
 
-	if (now_ns && now_ns >= box->rest_ns)
+	if (now_ns && now_ns >= rest_ns)
 		rest(box, now_ns);
 	return r;
 }
@@ -524,22 +528,22 @@ static int wait_for_event(struct box *box)
 	int timeout = timeout_ms(box), r;
 	bool is_quiet;
 
-	r = file_gate_flush(&box->files, false);
+	r = file_gate_flush(&box->gates.file, false);
 	if (r < 0)
 		return r;
-	if (!box->run.audit->pending.size && !file_gate_is_pending(&box->files))
+	if (!box->run.audit->pending.size && !file_gate_is_pending(&box->gates.file))
 		return wait_idle(box, timeout);
 	if (timeout < 0 || timeout > FLUSH_MS)
 		timeout = FLUSH_MS;
 	r = loop_step(box->run.loop, timeout);
-	if (r < 0 || (r > 0 && clock_monotonic_ns() - box->flushed_ns < FLUSH_MS * (uint64_t)MS_NS))
+	if (r < 0 || (r > 0 && clock_monotonic_ns() - box->serving.flushed_ns < FLUSH_MS * (uint64_t)MS_NS))
 		return r;
-	box->flushed_ns = clock_monotonic_ns();
+	box->serving.flushed_ns = clock_monotonic_ns();
 	is_quiet = r == 0;
 	r = audit_flush(box->run.audit);
 	/* Not before init is ready: until then its second process needs its stack. */
-	if (r == 0 && is_quiet && box->init_state == INIT_STATE_READY)
-		rest(box, box->flushed_ns);
+	if (r == 0 && is_quiet && box->serving.init_state == INIT_STATE_READY)
+		rest(box, box->serving.flushed_ns);
 	return r;
 }
 
@@ -552,10 +556,10 @@ static bool is_delivery_over(const struct box *box)
 {
 	if (!box->run.is_dead)
 		return false;
-	if (box->is_interrupted)
+	if (box->outcome.is_interrupted)
 		return true;
 	return box->run.ended != ENDED_EXIT && box->run.ended != ENDED_SIGNAL &&
-	       clock_monotonic_ns() - box->command_ended_ns > DELIVERY_MS * (uint64_t)MS_NS;
+	       clock_monotonic_ns() - box->outcome.command_ended_ns > DELIVERY_MS * (uint64_t)MS_NS;
 }
 
 static int add(struct box *box, struct loop_source *source, int fd, int (*ready)(void *, uint32_t))
@@ -567,14 +571,14 @@ static int add(struct box *box, struct loop_source *source, int fd, int (*ready)
 int serve_start(struct box *box)
 {
 	int limit_fd = limit_group_event_fd(box->run.limits);
-	int r = add(box, &box->wire_source, box->wire_fd, wire_ready);
+	int r = add(box, &box->serving.wire_source, box->serving.wire_fd, wire_ready);
 
 	if (r == 0)
-		r = add(box, &box->init_source, box->run.init.fd, init_ready);
+		r = add(box, &box->serving.init_source, box->run.init.fd, init_ready);
 	if (r == 0)
-		r = add(box, &box->signal_source, box->signal_fd, signal_ready);
+		r = add(box, &box->serving.signal_source, box->serving.signal_fd, signal_ready);
 	if (r == 0 && limit_fd >= 0)
-		r = add(box, &box->limit_source, limit_fd, limit_ready);
+		r = add(box, &box->serving.limit_source, limit_fd, limit_ready);
 	return r;
 }
 

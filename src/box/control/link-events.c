@@ -3,7 +3,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "box/control-link-state.h"
+#include "box/control/link-state.h"
 
 /* Half of the socket is for replies. */
 static bool has_room(const struct client *client)
@@ -107,8 +107,8 @@ static void tell(struct client *client, const struct happening *happening)
 static void tell_all(struct box *box, const struct happening *happening)
 {
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
-		if (wants(box->clients[i], happening->type))
-			tell(box->clients[i], happening);
+		if (wants(box->control.clients[i], happening->type))
+			tell(box->control.clients[i], happening);
 }
 
 static void put_nothing(struct buf *out, const void *context)
@@ -129,8 +129,8 @@ void link_announce(struct box *box)
 {
 	box->is_announced = true;
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
-		if (box->clients[i] && box->clients[i]->link)
-			link_announce_to(box->clients[i]);
+		if (box->control.clients[i] && box->control.clients[i]->link)
+			link_announce_to(box->control.clients[i]);
 }
 
 static void put_command(struct buf *out, const void *context)
@@ -282,8 +282,8 @@ static void on_refusal(void *context, const struct denial *denial)
 
 void link_prepare(struct box *box)
 {
-	box->audit.observer = (struct audit_observer){ on_record, box };
-	box->refusals.denials.observer = (struct denial_observer){ on_refusal, box };
+	box->supervision.audit.observer = (struct audit_observer){ on_record, box };
+	box->supervision.refusals.denials.observer = (struct denial_observer){ on_refusal, box };
 }
 
 static void put_frozen(struct buf *out, const void *context)
@@ -302,7 +302,7 @@ void link_check(struct box *box)
 	bool is_frozen = freeze_is_on(box->run.freeze);
 
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++) {
-		struct client *client = box->clients[i];
+		struct client *client = box->control.clients[i];
 
 		if (!client || !client->link || client->link->was_frozen == is_frozen)
 			continue;
@@ -317,7 +317,7 @@ static void put_end(struct buf *out, const void *context)
 	const struct box *box = context;
 
 	field_put_string(out, "ended", ended_names[box->run.ended]);
-	field_put_u64(out, "status", (uint64_t)box->status);
+	field_put_u64(out, "status", (uint64_t)box->outcome.status);
 	if (box->run.err->code != ERR_NONE)
 		link_put_error(out, box->run.err);
 }

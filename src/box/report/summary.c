@@ -5,7 +5,9 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/state.h"
+#include "box/report/report.h"
+#include "box/state/sandbox.h"
+#include "gate-exec/gate.h"
 #include "gate-exec/verifier.h"
 #include "os/path.h"
 #include "policy/decide.h"
@@ -97,7 +99,7 @@ static const struct denial *find_refusal(const struct box *box)
 	struct buf shown;
 	size_t size;
 
-	if (box->failure_errno != EACCES || box->has_no_cwd)
+	if (box->outcome.failure_errno != EACCES || box->outcome.has_no_cwd)
 		return NULL;
 	buf_init_fixed(&shown, memory, sizeof memory);
 	buf_put_escaped(&shown, command, strlen(command), 0);
@@ -142,24 +144,24 @@ static void put_failure(const struct box *box, struct buf *out)
 	const char *command = box->run.request->command.argv[0];
 	const struct denial *refusal;
 
-	if (!box->failure_status)
+	if (!box->outcome.failure_status)
 		return;
 	refusal = find_refusal(box);
 	buf_put_text(out, "atoll: ");
-	if (box->has_no_cwd)
+	if (box->outcome.has_no_cwd)
 		command = box->run.request->cwd;
 	buf_put_escaped(out, command, strlen(command), SUMMARY_NAME_MAX);
-	if (box->has_no_cwd)
+	if (box->outcome.has_no_cwd)
 		buf_printf(out, ": cannot be the working directory in the sandbox: %s; name another one with -C\n",
-			   strerror(box->failure_errno));
-	else if (box->failure_status == 127 && !*command)
+			   strerror(box->outcome.failure_errno));
+	else if (box->outcome.failure_status == 127 && !*command)
 		buf_put_text(out, "the command is an empty word, which is no program's name\n");
-	else if (box->failure_status == 127)
+	else if (box->outcome.failure_status == 127)
 		put_not_found(box, command, out);
 	else if (refusal)
 		put_refusal(box, refusal, out);
 	else
-		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->failure_errno));
+		buf_printf(out, ": cannot be run in the sandbox: %s\n", strerror(box->outcome.failure_errno));
 	if (narrowing_holds(box->run.request->narrowing))
 		buf_put_text(out, narrowing_hint);
 	put_blame(box, out);
@@ -168,9 +170,9 @@ static void put_failure(const struct box *box, struct buf *out)
 /* The streams' own file took no more: said also where only failures are. */
 static void put_lost(const struct box *box, struct buf *out)
 {
-	if (box->lost_errno)
+	if (box->outcome.lost_errno)
 		buf_printf(out, "atoll: %s cannot be written: %s; the rest of what the command wrote there is lost\n",
-			   box->lost_name, strerror(box->lost_errno));
+			   box->outcome.lost_name, strerror(box->outcome.lost_errno));
 }
 
 static void put_hits(const struct box *box, struct buf *out)
@@ -192,14 +194,14 @@ static void put_tally(const struct box *box, const struct gate_tally *tally, con
 
 static void put_network(const struct box *box, struct buf *out)
 {
-	const struct net_gate *gate = &box->gate;
+	const struct net_gate *gate = &box->gates.net;
 
 	put_tally(box, &gate->counts.unreached, "connection", "reached nobody outside", out);
 	put_tally(box, &gate->counts.untrusted, "request", "not sent", out);
 	if (!gate->failure[0])
 		return;
 	buf_printf(out, "atoll: %s: the network gate failed, and with it the network: ", box->run.request->session);
-	buf_put_escaped(out, box->gate.failure, strlen(box->gate.failure), SUMMARY_NAME_MAX);
+	buf_put_escaped(out, box->gates.net.failure, strlen(box->gates.net.failure), SUMMARY_NAME_MAX);
 	buf_put_char(out, '\n');
 }
 
@@ -226,14 +228,14 @@ static void put_denials(const struct box *box, struct buf *out)
 	if (shown > SUMMARY_DENIALS)
 		buf_put_text(out, "  …\n");
 	buf_printf(out, "  all of it: atoll log --denied %s\n", box->run.request->session);
-	if (queue_unanswered(&box->queue))
+	if (queue_unanswered(&box->approval.queue))
 		buf_put_text(out, "  the policy asks a person about some of it, and nobody answered: keep `atoll ask` "
 				  "open in another terminal\n");
 }
 
 static void put_noted(const struct box *box, struct buf *out)
 {
-	const struct verifier_noted *noted = exec_gate_noted(box->exec_gate);
+	const struct verifier_noted *noted = exec_gate_noted(box->gates.exec);
 
 	if (!noted || !noted->count)
 		return;
@@ -252,7 +254,7 @@ static void put_standing(const struct box *box, struct buf *out)
 		[TRUST_FALL_TIGHTEN] = "hosts of higher levels were refused from then on",
 		[TRUST_FALL_FREEZE] = "it was stopped in its tracks",
 	};
-	const struct agent_trust *standing = &box->agent_trust;
+	const struct agent_trust *standing = &box->detection.agent_trust;
 
 	if (!standing->agent || !*standing->cause)
 		return;
@@ -291,7 +293,7 @@ static void put_number(struct buf *out, uint64_t count, const char *what)
 /* What was staged, and the three ways on. */
 static void put_changes(const struct box *box, struct buf *out)
 {
-	const struct staging *staging = &box->staging;
+	const struct staging *staging = &box->build.staging;
 	const struct stage_counts *counts = &staging->counts;
 	uint64_t files = counts->modified + counts->added + counts->deleted;
 	uint64_t changed = files ? files : counts->directories;
@@ -327,10 +329,10 @@ static void put_changes(const struct box *box, struct buf *out)
 /* Staging that is not as usual, for it is felt. */
 static void put_backend(const struct box *box, struct buf *out)
 {
-	if (box->staging.backend == BACKEND_FUSE_FOR_OTHERS)
+	if (box->build.staging.backend == BACKEND_FUSE_FOR_OTHERS)
 		buf_put_text(out, "atoll: staged with fuse-overlayfs, for files here belong to others or to another "
 				  "group (slower, no snapshots)\n");
-	if (box->staging.backend == BACKEND_OVERLAY_NO_FUSE)
+	if (box->build.staging.backend == BACKEND_OVERLAY_NO_FUSE)
 		buf_put_text(out, "atoll: files here that belong to others, or to another group, cannot be changed "
 				  "inside (EOVERFLOW): install fuse-overlayfs, or say `stage: {backend: fuse}`\n");
 }
@@ -363,7 +365,7 @@ void summary_print_missing(struct box *box)
 	buf_init_fixed(&out, memory, sizeof memory);
 	put_missing(box, &out);
 	put_backend(box, &out);
-	staging_put_unseen(&box->staging, box->run.request, &out);
+	staging_put_unseen(&box->build.staging, box->run.request, &out);
 	run_request_tell(box->run.request, &out);
 }
 
@@ -381,14 +383,14 @@ void summary_print(const struct box *box)
 		put_ended(box, &out);
 		put_hits(box, &out);
 		put_network(box, &out);
-		notifier_put_summary(&box->notifier, &out);
+		notifier_put_summary(&box->approval.notifier, &out);
 		put_denials(box, &out);
 		put_noted(box, &out);
-		alerts_put_summary(&box->alerts, &out);
-		canaries_put_summary(&box->canaries, &out);
+		alerts_put_summary(&box->detection.alerts, &out);
+		canaries_put_summary(&box->detection.canaries, &out);
 		put_standing(box, &out);
 		put_changes(box, &out);
-		staging_put_earlier(&box->staging, &out);
+		staging_put_earlier(&box->build.staging, &out);
 	}
 	run_request_tell(box->run.request, &out);
 }

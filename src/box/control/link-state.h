@@ -6,9 +6,9 @@
  * common; nobody else knows it.
  */
 
-#include "box/control-client.h"
-#include "box/control-link.h"
-#include "box/state.h"
+#include "box/control/client.h"
+#include "box/control/link.h"
+#include "box/state/sandbox.h"
 
 struct link_lost {
 	uint64_t from, to, count; /* numbers of events, all but count 0 where there are none */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/command.h"
+#include "box/state/command.h"
 
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/state.h"
+#include "box/state/sandbox.h"
 #include "gate-net/gate.h"
 #include "session/environment.h"
 #include "wire/control.h"
@@ -23,7 +23,7 @@ char **command_environment(const struct box *box, const struct control_exec *exe
 		.caller = (const char *const *)(run->command.env_exact ? run->command.env_exact : run->command.env),
 		.added = (const char *const *)run->command.env_added,
 		.placeholders = (const char *const *)run->secrets.placeholders,
-		.trusts_gate = gate_reads_requests(&box->gate),
+		.trusts_gate = gate_reads_requests(&box->gates.net),
 		.forced = forced,
 	};
 
@@ -111,7 +111,7 @@ static int send_spawn(struct box *box, const struct command *command, const stru
 	for (int i = 0; i < STDIO_COUNT; i++)
 		if (!(request->tty & 1u << i))
 			fds[count++] = command->stdio.inside[i];
-	return r < 0 ? r : frame_send(box->wire_fd, &box->run.out, fds, count);
+	return r < 0 ? r : frame_send(box->serving.wire_fd, &box->run.out, fds, count);
 }
 
 int command_start(struct box *box, const struct command_request *request, struct command **ret_command)
@@ -181,7 +181,7 @@ static int send_to_init(struct box *box, uint16_t type, uint32_t id, int value)
 	if (value >= 0)
 		frame_put_u32(&box->run.out, (uint32_t)value);
 	r = frame_end(&box->run.out);
-	return r < 0 ? r : frame_send(box->wire_fd, &box->run.out, NULL, 0);
+	return r < 0 ? r : frame_send(box->serving.wire_fd, &box->run.out, NULL, 0);
 }
 
 int command_signal(struct command *command, int signal_number)
@@ -246,7 +246,7 @@ void command_free(struct command *command)
 	if (command->has_stdio)
 		stdio_close(&command->stdio);
 	if (command->is_main && command->has_stdio)
-		command->box->lost_errno = stdio_lost(&command->stdio, &command->box->lost_name);
+		command->box->outcome.lost_errno = stdio_lost(&command->stdio, &command->box->outcome.lost_name);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
 		if (command->box->commands[i] == command)
 			command->box->commands[i] = NULL;

@@ -19,3 +19,16 @@ void report_enforcement(const struct box *box, struct json *json);
 
 /* The "usage" object: what all commands used so far, from the cgroup where there is one, else from rusage. */
 void report_usage(const struct box *box, struct json *json);
+
+/*
+ * Opens the directory that the report goes to, before the sandbox lives: what is inside could put a link in
+ * its place. -EXDEV where such a link leads out of the project already.
+ */
+int report_prepare(struct box *box) MUST_USE;
+
+/* Writes it, where one is asked for, with the exit status; err: why the sandbox failed, or NULL. */
+int report_write(const struct box *box, int status, struct err *err) MUST_USE;
+
+/* What people are told on the terminal: of walls that are missing, at the start; and of the whole, at the end. */
+void summary_print_missing(struct box *box);
+void summary_print(const struct box *box);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/report.h"
+#include "box/report/report.h"
 
 #include <fcntl.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/str.h"
-#include "box/state.h"
+#include "box/state/sandbox.h"
 #include "jail/filter.h"
 #include "jail/mediation.h"
 #include "os/clock.h"
@@ -64,7 +64,7 @@ static void put_holders(const struct box *box, struct json *json)
 	if (policy->limits[RESOURCE_FILE_SIZE].value != NUM_UNLIMITED)
 		json_string(json, "file_size", rlimit);
 	/* What is staged lies on a disk, where we can only look; what is private is a tmpfs with a size. */
-	json_string(json, "disk", box->disk.watch.look_ns != UINT64_MAX ? "supervised" : "tmpfs");
+	json_string(json, "disk", box->build.disk.watch.look_ns != UINT64_MAX ? "supervised" : "tmpfs");
 	json_string(json, "output", "relay");
 	json_string(json, "time", "clock");
 	json_object_end(json);
@@ -72,7 +72,7 @@ static void put_holders(const struct box *box, struct json *json)
 
 void report_enforcement(const struct box *box, struct json *json)
 {
-	const struct jail_enforcement *enforcement = &box->enforcement;
+	const struct jail_enforcement *enforcement = &box->build.enforcement;
 
 	json_object_begin(json, "enforcement");
 	put_namespaces(enforcement, json);
@@ -82,8 +82,8 @@ void report_enforcement(const struct box *box, struct json *json)
 	json_bool(json, "core_sched", enforcement->core_sched);
 	json_string(json, "cgroup",
 		    box->run.limits ? limit_backend_names[limit_group_backend(box->run.limits)] : NULL);
-	json_string(json, "staging", !box->staging.record.tree_count ? NULL :
-				     box->staging.record.form == STAGE_FORM_FUSE ? "fuse-overlayfs" : "overlay");
+	json_string(json, "staging", !box->build.staging.record.tree_count ? NULL :
+				     box->build.staging.record.form == STAGE_FORM_FUSE ? "fuse-overlayfs" : "overlay");
 	put_holders(box, json);
 	json_array_begin(json, "missing");
 	for (int wall = 0; wall < WALL_COUNT; wall++)
@@ -95,7 +95,7 @@ void report_enforcement(const struct box *box, struct json *json)
 
 static uint64_t cpu_ms(const struct box *box)
 {
-	const struct rusage *r = &box->rusage;
+	const struct rusage *r = &box->outcome.rusage;
 	uint64_t reaped_ms = (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000 +
 			     (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) / 1000;
 	uint64_t group_ms = box->run.usage.cpu_ns / 1000000;
@@ -105,7 +105,7 @@ static uint64_t cpu_ms(const struct box *box)
 
 void report_usage(const struct box *box, struct json *json)
 {
-	uint64_t rss = (uint64_t)box->rusage.ru_maxrss * 1024;
+	uint64_t rss = (uint64_t)box->outcome.rusage.ru_maxrss * 1024;
 	uint64_t peak = box->run.usage.memory_peak_bytes;
 
 	json_object_begin(json, "usage");
@@ -113,12 +113,12 @@ void report_usage(const struct box *box, struct json *json)
 	json_u64(json, "memory_peak", peak ? peak : rss);
 	/* Where no cgroup counts, the programs that were seen to run at the same time are what we know. */
 	json_u64(json, "processes_peak",
-		 box->run.usage.processes_peak ? box->run.usage.processes_peak : box->processes.peak);
-	json_u64(json, "read_bytes", (uint64_t)box->rusage.ru_inblock * 512);
-	json_u64(json, "written_bytes", (uint64_t)box->rusage.ru_oublock * 512);
+		 box->run.usage.processes_peak ? box->run.usage.processes_peak : box->supervision.processes.peak);
+	json_u64(json, "read_bytes", (uint64_t)box->outcome.rusage.ru_inblock * 512);
+	json_u64(json, "written_bytes", (uint64_t)box->outcome.rusage.ru_oublock * 512);
 	json_u64(json, "output_bytes", box->run.output_bytes);
-	json_u64(json, "net_in", box->gate.counts.in_bytes);
-	json_u64(json, "net_out", box->gate.counts.out_bytes);
+	json_u64(json, "net_in", box->gates.net.counts.in_bytes);
+	json_u64(json, "net_out", box->gates.net.counts.out_bytes);
 	json_object_end(json);
 }
 
@@ -160,7 +160,7 @@ static void put_stages(const struct box *box, struct json *json)
 
 static void put_changes(const struct box *box, struct json *json)
 {
-	const struct staging *staging = &box->staging;
+	const struct staging *staging = &box->build.staging;
 	const struct stage_counts *counts = &staging->counts;
 
 	/* Nothing is staged, or it could not be counted. */
@@ -178,29 +178,29 @@ static void put_changes(const struct box *box, struct json *json)
 
 static void put_report(const struct box *box, int status, struct json *json)
 {
-	uint64_t start_us = (box->command_started_ns - box->run.request->started_ns) / 1000;
+	uint64_t start_us = (box->outcome.command_started_ns - box->run.request->started_ns) / 1000;
 	/* A sandbox that was stopped before its command had told its end. */
-	uint64_t ended_ns = box->command_ended_ns ? box->command_ended_ns : clock_monotonic_ns();
+	uint64_t ended_ns = box->outcome.command_ended_ns ? box->outcome.command_ended_ns : clock_monotonic_ns();
 
 	json_object_begin(json, NULL);
 	json_string(json, "session", box->run.request->session);
 	json_i64(json, "exit", status);
-	if (box->exit_signal)
-		json_i64(json, "signal", box->exit_signal);
+	if (box->outcome.exit_signal)
+		json_i64(json, "signal", box->outcome.exit_signal);
 	else
 		json_null(json, "signal");
 	json_string(json, "ended", ended_names[box->run.ended]);
 	json_fixed(json, "start_ms", start_us);
-	json_u64(json, "wall_ms", (ended_ns - box->command_started_ns) / 1000000);
+	json_u64(json, "wall_ms", (ended_ns - box->outcome.command_started_ns) / 1000000);
 	report_usage(box, json);
 	report_enforcement(box, json);
-	gate_to_json(&box->gate, json);
+	gate_to_json(&box->gates.net, json);
 	put_decisions(box, json);
 	json_object_begin(json, "asked");
-	queue_to_json(&box->queue, json);
-	notifier_to_json(&box->notifier, json);
+	queue_to_json(&box->approval.queue, json);
+	notifier_to_json(&box->approval.notifier, json);
 	json_object_end(json);
-	reviewer_to_json(&box->reviewer, json);
+	reviewer_to_json(&box->approval.reviewer, json);
 	narrowing_to_json(box->run.request->narrowing, json);
 	denials_to_json(&box->run.refusals->denials, json);
 	json_array_begin(json, "limits_hit");
@@ -208,9 +208,9 @@ static void put_report(const struct box *box, int status, struct json *json)
 		json_string(json, NULL, box->run.course.hits[i]);
 	json_array_end(json);
 	put_changes(box, json);
-	alerts_to_json(&box->alerts, json);
-	canaries_to_json(&box->canaries, json);
-	anomaly_to_json(&box->anomaly, json);
+	alerts_to_json(&box->detection.alerts, json);
+	canaries_to_json(&box->detection.canaries, json);
+	anomaly_to_json(&box->detection.anomaly, json);
 	put_audit(box, json);
 	put_stages(box, json);
 	json_object_end(json);

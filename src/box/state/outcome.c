@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
-#include "box/state.h"
+#include "box/state/sandbox.h"
 
 /* What the run has used and hit so far, and what follows from that. */
 
@@ -12,7 +12,7 @@ void box_read_usage(struct box *box)
 
 	if (r == -EIO && box->run.ended == ENDED_NOT) {
 		/* A limit was taken away from outside and cannot be put back: a wall is missing from now on. */
-		loop_remove(box->run.loop, &box->limit_source);
+		loop_remove(box->run.loop, &box->serving.limit_source);
 		err_set(box->run.err, ERR_WALL, EIO, "cgroup",
 			"a limit of the sandbox was removed from outside, so it was stopped");
 		run_end(&box->run, ENDED_POLICY);
@@ -41,7 +41,8 @@ int box_note_hits(struct box *box)
 
 bool box_will_apply(const struct box *box)
 {
-	return box->run.request->flags & REQUEST_APPLY && box->staging.has_changes && box->run.ended == ENDED_EXIT &&
-	       box->exit_code == 0 && !box->failure_status && !box->lost_errno &&
-	       !alerts_hold_apply(&box->alerts);
+	return box->run.request->flags & REQUEST_APPLY && box->build.staging.has_changes &&
+	       box->run.ended == ENDED_EXIT &&
+	       box->outcome.exit_code == 0 && !box->outcome.failure_status && !box->outcome.lost_errno &&
+	       !alerts_hold_apply(&box->detection.alerts);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/status.h"
+#include "box/report/status.h"
 
 #include <string.h>
 
 #include "approve/queue.h"
 #include "base/num.h"
-#include "box/report.h"
-#include "box/state.h"
+#include "box/report/report.h"
+#include "box/state/sandbox.h"
 #include "gate-net/link.h"
 #include "os/clock.h"
 #include "wire/field.h"
@@ -24,13 +24,13 @@ static size_t count_commands(const struct box *box)
 
 static void put_changes(struct box *box, struct json *json)
 {
-	if (!staged_count_look(&box->staged_count, &box->staging, clock_monotonic_ns())) {
+	if (!staged_count_look(&box->build.staged_count, &box->build.staging, clock_monotonic_ns())) {
 		json_null(json, "changes");
 		return;
 	}
 	json_object_begin(json, "changes");
-	json_u64(json, "paths", box->staged_count.paths);
-	json_bool(json, "at_least", box->staged_count.is_cut);
+	json_u64(json, "paths", box->build.staged_count.paths);
+	json_bool(json, "at_least", box->build.staged_count.is_cut);
 	json_object_end(json);
 }
 
@@ -62,11 +62,11 @@ enum { FIGURES = 13, FIGURES_FIRST = 10 };
 static void read_figures(struct box *box, struct figure out[FIGURES])
 {
 	const struct limit_usage *usage = &box->run.usage;
-	const struct gate_counts *counts = &box->gate.counts;
+	const struct gate_counts *counts = &box->gates.net.counts;
 
 	box_read_usage(box);
 	/* What connections have moved that are still open is the gate's to know; it answers for the next time. */
-	gate_measure(&box->gate);
+	gate_measure(&box->gates.net);
 	const struct figure figures[] = {
 		{ "uptime_ms", (clock_monotonic_ns() - box->run.request->started_ns) / NS_PER_MS },
 		{ "commands", count_commands(box) },
@@ -76,8 +76,8 @@ static void read_figures(struct box *box, struct figure out[FIGURES])
 		{ "cpu_ms", usage->cpu_ns / NS_PER_MS },
 		{ "output_bytes", box->run.output_bytes },
 		{ "denials", box->run.refusals->denials.total },
-		{ "alerts", box->alerts.total },
-		{ "questions", queue_count_open(&box->queue) },
+		{ "alerts", box->detection.alerts.total },
+		{ "questions", queue_count_open(&box->approval.queue) },
 		{ "net_in", counts->in_bytes > counts->moved_in ? counts->in_bytes : counts->moved_in },
 		{ "net_out", counts->out_bytes > counts->moved_out ? counts->out_bytes : counts->moved_out },
 		{ "connections", counts->connections },
@@ -86,7 +86,7 @@ static void read_figures(struct box *box, struct figure out[FIGURES])
 	memcpy(out, figures, sizeof figures);
 }
 
-void status_put(struct box *box, struct json *json)
+void status_put(struct box *box, bool is_followed, struct json *json)
 {
 	struct figure figures[FIGURES];
 
@@ -96,7 +96,7 @@ void status_put(struct box *box, struct json *json)
 	json_string(json, "policy", box->run.network_policy->name);
 	for (size_t i = 0; i < FIGURES_FIRST; i++)
 		json_u64(json, figures[i].name, figures[i].value);
-	json_bool(json, "is_followed", control_is_followed(box));
+	json_bool(json, "is_followed", is_followed);
 	put_changes(box, json);
 	for (size_t i = FIGURES_FIRST; i < FIGURES; i++)
 		json_u64(json, figures[i].name, figures[i].value);
@@ -113,6 +113,6 @@ void status_put_fields(struct box *box, struct buf *out)
 	field_put_string(out, "policy", box->run.network_policy->name);
 	for (size_t i = 0; i < FIGURES; i++)
 		field_put_u64(out, figures[i].name, figures[i].value);
-	if (staged_count_look(&box->staged_count, &box->staging, clock_monotonic_ns()))
-		field_put_u64(out, "changes", box->staged_count.paths);
+	if (staged_count_look(&box->build.staged_count, &box->build.staging, clock_monotonic_ns()))
+		field_put_u64(out, "changes", box->build.staged_count.paths);
 }

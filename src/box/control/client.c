@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/control-client.h"
+#include "box/control/client.h"
 
 #include <sys/socket.h>
 
-#include "box/state.h"
+#include "box/state/sandbox.h"
 #include "wire/control.h"
 
 void client_reply(struct client *client, int r, const int *fds, size_t fd_count)

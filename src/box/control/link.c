@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/control-link.h"
+#include "box/control/link.h"
 
 #include <signal.h>
 #include <sys/socket.h>
 
-#include "box/control-link-state.h"
+#include "box/control/link-state.h"
 
 /* One buffer for all of them, and none of those that others write: events come up while a frame is being made. */
 struct buf *link_message(struct box *box)
 {
-	if (!box->link_out.max)
-		buf_init(&box->link_out, FRAME_MESSAGE_MAX);
-	return &box->link_out;
+	if (!box->control.link_out.max)
+		buf_init(&box->control.link_out, FRAME_MESSAGE_MAX);
+	return &box->control.link_out;
 }
 
 void link_reply_send(struct client *client, const int *fds, size_t fd_count)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "box/control-client.h"
-
 #include "approve/token-grants.h"
-#include "box/state.h"
+#include "box/control/client.h"
+#include "box/state/sandbox.h"
 #include "wire/control.h"
+
 
 /*
  * `atoll ask`, `approve`, `deny` and `grants`, and tokens. Who follows asks for one message after the other, so that
@@ -27,14 +27,14 @@ static void send_questions(struct client *client, bool is_shown)
 	struct box *box = client->box;
 
 	frame_begin(&box->run.out, CONTROL_QUESTIONS);
-	client->told = queue_put_questions(&box->queue, client->told, is_shown, &box->run.out);
+	client->told = queue_put_questions(&box->approval.queue, client->told, is_shown, &box->run.out);
 	client->is_owed = false;
 	client_reply(client, frame_end(&box->run.out), NULL, 0);
 }
 
 void client_tell_questions(struct client *client)
 {
-	if (client->is_owed && queue_generation(&client->box->queue) > client->told)
+	if (client->is_owed && queue_generation(&client->box->approval.queue) > client->told)
 		send_questions(client, true);
 }
 
@@ -52,7 +52,7 @@ int client_on_asks(void *context, struct frame *frame, int *fds, size_t fd_count
 	client->told = after;
 	client->is_follower = client->is_owed = how == ASKING_FOLLOW;
 	if (how == ASKING_LIST)
-		r = queue_split_late(&client->box->queue);
+		r = queue_split_late(&client->box->approval.queue);
 	if (r < 0)
 		return fail(client, r, &err);
 	if (how == ASKING_FOLLOW)
@@ -82,7 +82,7 @@ int client_on_answer(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (r < 0)
 		return r;
 	client->state = CLIENT_ASKING;
-	r = is_over(client, &err) ? 1 : queue_answer(&client->box->queue, &reply, &by, &grant, &err);
+	r = is_over(client, &err) ? 1 : queue_answer(&client->box->approval.queue, &reply, &by, &grant, &err);
 	if (r)
 		return fail(client, r, &err);
 	client_reply_u32(client, CONTROL_ANSWERED, grant);
@@ -99,7 +99,7 @@ int client_on_grants(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	client->state = CLIENT_ASKING;
 	frame_begin(&box->run.out, CONTROL_GRANTED);
-	queue_put_grants(&box->queue, after, &box->run.out);
+	queue_put_grants(&box->approval.queue, after, &box->run.out);
 	client_reply(client, frame_end(&box->run.out), NULL, 0);
 	return 0;
 }
@@ -115,7 +115,7 @@ int client_on_revoke(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_ASKING;
-	r = is_over(client, &err) ? 1 : queue_revoke(&client->box->queue, number, &by, &err);
+	r = is_over(client, &err) ? 1 : queue_revoke(&client->box->approval.queue, number, &by, &err);
 	if (r)
 		return fail(client, r, &err);
 	client_reply_u32(client, CONTROL_DONE, 0);
@@ -127,7 +127,7 @@ int client_on_token(void *context, struct frame *frame, int *fds, size_t fd_coun
 {
 	struct client *client = context;
 	struct err err = { 0 };
-	int r = is_over(client, &err) ? 1 : token_grants_add(&client->box->queue, frame, &err);
+	int r = is_over(client, &err) ? 1 : token_grants_add(&client->box->approval.queue, frame, &err);
 
 	if (r)
 		return fail(client, r, &err);

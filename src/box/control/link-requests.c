@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
-#include "box/control-link-state.h"
-#include "box/status.h"
+#include "box/control/link-state.h"
+#include "box/report/status.h"
 #include "wire/asking.h"
 #include "wire/control.h"
 
@@ -58,7 +58,7 @@ static int on_subscribe(void *context, struct frame *frame, int *fds, size_t fd_
 	client->link->mask = mask;
 	/* Somebody hears of questions: they are asked, and wait. */
 	client->is_follower = mask & 1u << LINK_EVENT_QUESTION;
-	client->box->queue.listeners_until_ns = 0;
+	client->box->approval.queue.listeners_until_ns = 0;
 	link_reply_done(client, ticket);
 	if (client->box->is_announced)
 		link_announce_to(client);
@@ -257,7 +257,7 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (client->link->change_ticket)
 		return reply_errno(client, ticket, "policy", EBUSY, "another change is on its way");
 	client->link->change_ticket = ticket;
-	r = policy_change_begin(&client->box->gate, fds[0], &asker, &err);
+	r = policy_change_begin(&client->box->gates.net, fds[0], &asker, &err);
 	if (r >= 0)
 		return 0;
 	client->link->change_ticket = 0;
@@ -272,7 +272,7 @@ static int on_deadline(void *context, struct frame *frame, int *fds, size_t fd_c
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	clocks_set_deadline(&box->clocks, box->run.policy->policy, clock_monotonic_ns(), ms);
+	clocks_set_deadline(&box->supervision.clocks, box->run.policy->policy, clock_monotonic_ns(), ms);
 	link_reply_done(client, ticket);
 	return 0;
 }
@@ -312,12 +312,12 @@ static int on_questions(void *context, struct frame *frame, int *fds, size_t fd_
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	r = queue_split_late(&client->box->queue);
+	r = queue_split_late(&client->box->approval.queue);
 	if (r < 0)
 		return reply_failure(client, ticket, r, &err);
 	buf_init(&list, QUESTIONS_MAX);
 	frame_begin(&list, CONTROL_QUESTIONS);
-	(void)queue_put_questions(&client->box->queue, 0, true, &list);
+	(void)queue_put_questions(&client->box->approval.queue, 0, true, &list);
 	return reply_list(client, ticket, "questions", &list);
 }
 
@@ -331,7 +331,7 @@ static int on_grants(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	buf_init(&list, QUESTIONS_MAX);
 	frame_begin(&list, CONTROL_GRANTED);
-	queue_put_grants(&client->box->queue, (uint32_t)after, &list);
+	queue_put_grants(&client->box->approval.queue, (uint32_t)after, &list);
 	return reply_list(client, ticket, "grants", &list);
 }
 
@@ -349,7 +349,7 @@ static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return r;
 	if (is_ending(client, ticket))
 		return 0;
-	r = queue_answer(&client->box->queue, &reply, &by, &grant, &err);
+	r = queue_answer(&client->box->approval.queue, &reply, &by, &grant, &err);
 	if (r)
 		return reply_failure(client, ticket, r, &err);
 	link_reply_u64(client, ticket, "grant", grant);
@@ -368,7 +368,7 @@ static int on_revoke(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	if (is_ending(client, ticket))
 		return 0;
-	r = queue_revoke(&client->box->queue, (uint32_t)number, &by, &err);
+	r = queue_revoke(&client->box->approval.queue, (uint32_t)number, &by, &err);
 	if (r)
 		return reply_failure(client, ticket, r, &err);
 	link_reply_done(client, ticket);

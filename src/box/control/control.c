@@ -8,10 +8,11 @@
 #include <sys/un.h>
 
 #include "base/str.h"
-#include "box/control-client.h"
-#include "box/control-link.h"
-#include "box/state.h"
-#include "box/status.h"
+#include "box/control/client.h"
+#include "box/control/control.h"
+#include "box/control/link.h"
+#include "box/report/status.h"
+#include "box/state/sandbox.h"
 #include "os/fd.h"
 #include "session/review-log.h"
 #include "wire/control.h"
@@ -36,12 +37,12 @@ static void client_free(struct client *client)
 			run_end(&client->box->run, ENDED_POLICY);
 	}
 	link_free(client);
-	policy_change_forget_asker(&client->box->gate, client);
+	policy_change_forget_asker(&client->box->gates.net, client);
 	loop_remove(client->box->run.loop, &client->source);
 	close_fd(&client->fd);
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
-		if (client->box->clients[i] == client)
-			client->box->clients[i] = NULL;
+		if (client->box->control.clients[i] == client)
+			client->box->control.clients[i] = NULL;
 	free(client);
 }
 
@@ -119,7 +120,7 @@ static int on_status(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	buf_init(&text, STATUS_MAX);
 	json_init(&json, &text);
-	status_put(client->box, &json);
+	status_put(client->box, control_is_followed(client->box), &json);
 	frame_begin(&client->box->run.out, CONTROL_STATUS_JSON);
 	frame_put_bytes(&client->box->run.out, text.bytes, text.size);
 	client_reply(client, buf_error(&text) ? buf_error(&text) : frame_end(&client->box->run.out), NULL, 0);
@@ -154,14 +155,14 @@ void control_stop(struct box *box, uint32_t grace_ms)
 			grace_ms = 0;
 	}
 	box->run.is_stopping = true;
-	box->stop_ns = is_idle ? 0 : clock_monotonic_ns() + (uint64_t)grace_ms * MS_NS;
+	box->control.stop_ns = is_idle ? 0 : clock_monotonic_ns() + (uint64_t)grace_ms * MS_NS;
 }
 
 void control_freeze_error(const struct box *box, int r, struct err *err)
 {
-	if (r == -EBUSY && agent_trust_holds_still(&box->agent_trust)) {
+	if (r == -EBUSY && agent_trust_holds_still(&box->detection.agent_trust)) {
 		err_set(err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
-			trust_level_names[box->agent_trust.level]);
+			trust_level_names[box->detection.agent_trust.level]);
 		err_hint(err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");
 	} else if (r == -EBUSY) {
 		err_set(err, ERR_STATE, EBUSY, "freeze", "another snapshot of this sandbox is being taken");
@@ -262,7 +263,7 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
 	client->state = CLIENT_CHANGING;
-	r = box->run.ended != ENDED_NOT ? -ESHUTDOWN : policy_change_begin(&box->gate, fds[0], &asker, &err);
+	r = box->run.ended != ENDED_NOT ? -ESHUTDOWN : policy_change_begin(&box->gates.net, fds[0], &asker, &err);
 	if (r >= 0)
 		return 0;
 	client->state = CLIENT_DONE;
@@ -369,8 +370,8 @@ static struct client *add_client(struct box *box, int fd)
 	struct client known = { .box = box, .fd = fd }, **slot = NULL, *client;
 
 	for (size_t i = 0; i < BOX_CLIENTS_MAX && !slot; i++)
-		if (!box->clients[i])
-			slot = &box->clients[i];
+		if (!box->control.clients[i])
+			slot = &box->control.clients[i];
 	client = slot && may_control(fd, &known) ? calloc(1, sizeof *client) : NULL;
 	if (!client) {
 		close(fd);
@@ -384,7 +385,7 @@ static struct client *add_client(struct box *box, int fd)
 		client_free(client);
 		return NULL;
 	}
-	if (slot >= &box->clients[BOX_CLIENTS_SERVED])
+	if (slot >= &box->control.clients[BOX_CLIENTS_SERVED])
 		refuse_client(client);
 	return client;
 }
@@ -392,7 +393,7 @@ static struct client *add_client(struct box *box, int fd)
 static int accept_client(void *context, uint32_t events)
 {
 	struct box *box = context;
-	int fd = accept4(box->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(box->control.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
 		(void)add_client(box, fd);
@@ -412,11 +413,11 @@ static int bind_socket(struct box *box)
 		       box->run.request->session);
 	if (r < 0)
 		return r;
-	box->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (box->listen_fd < 0)
+	box->control.listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (box->control.listen_fd < 0)
 		return -errno;
-	if (bind(box->listen_fd, (struct sockaddr *)&address, sizeof address) < 0 ||
-	    listen(box->listen_fd, BACKLOG) < 0)
+	if (bind(box->control.listen_fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+	    listen(box->control.listen_fd, BACKLOG) < 0)
 		return -errno;
 	return 0;
 }
@@ -452,7 +453,7 @@ static int adopt_starter(struct box *box)
 		box->commands[i]->outlives_client = true;
 	}
 	while (recv(fd, &(char){ 0 }, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) {
-		if (client_ready(client, EPOLLIN) < 0 || box->clients[0] != client || client->is_deferred)
+		if (client_ready(client, EPOLLIN) < 0 || box->control.clients[0] != client || client->is_deferred)
 			break;
 	}
 	return 0;
@@ -464,34 +465,34 @@ int control_start(struct box *box)
 
 	if (r < 0)
 		return r;
-	box->listen_source = (struct loop_source){
-		.fd = box->listen_fd, .events = EPOLLIN, .ready = accept_client, .context = box
+	box->control.source = (struct loop_source){
+		.fd = box->control.listen_fd, .events = EPOLLIN, .ready = accept_client, .context = box
 	};
-	return loop_add(box->run.loop, &box->listen_source);
+	return loop_add(box->run.loop, &box->control.source);
 }
 
 bool control_is_followed(const struct box *box)
 {
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
-		if (box->clients[i] && box->clients[i]->is_follower)
+		if (box->control.clients[i] && box->control.clients[i]->is_follower)
 			return true;
 	return false;
 }
 
 static void tell_followers(struct box *box)
 {
-	for (size_t i = 0; box->queue.state && i < BOX_CLIENTS_MAX; i++)
-		if (box->clients[i])
-			client_tell_questions(box->clients[i]);
+	for (size_t i = 0; box->approval.queue.state && i < BOX_CLIENTS_MAX; i++)
+		if (box->control.clients[i])
+			client_tell_questions(box->control.clients[i]);
 }
 
 int control_check(struct box *box)
 {
 	tell_followers(box);
 	link_check(box);
-	if (box->stop_ns == UINT64_MAX || box->run.ended != ENDED_NOT)
+	if (box->control.stop_ns == UINT64_MAX || box->run.ended != ENDED_NOT)
 		return 0;
-	if (clock_monotonic_ns() >= box->stop_ns)
+	if (clock_monotonic_ns() >= box->control.stop_ns)
 		run_end(&box->run, ENDED_STOPPED);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
 		if (box->commands[i] && !box->commands[i]->has_exited)
@@ -503,7 +504,7 @@ int control_check(struct box *box)
 void control_resume(struct box *box)
 {
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++) {
-		struct client *client = box->clients[i];
+		struct client *client = box->control.clients[i];
 
 		if (!client || !client->is_deferred)
 			continue;
@@ -563,27 +564,27 @@ void control_command_ended(struct box *box, struct command *command)
 
 void control_close(struct box *box)
 {
-	if (box->listen_fd < 0)
+	if (box->control.listen_fd < 0)
 		return;
-	loop_remove(box->run.loop, &box->listen_source);
-	close_fd(&box->listen_fd);
-	box->has_socket_name = true;
+	loop_remove(box->run.loop, &box->control.source);
+	close_fd(&box->control.listen_fd);
+	box->control.has_name = true;
 }
 
 void control_unlink(struct box *box)
 {
 	char path[PATH_MAX];
 
-	if (box->has_socket_name &&
+	if (box->control.has_name &&
 	    str_format(path, sizeof path, "%s/%s.sock", box->run.request->runtime_dir, box->run.request->session) == 0)
 		unlink(path);
-	box->has_socket_name = false;
+	box->control.has_name = false;
 }
 
 void control_dismiss_clients(struct box *box)
 {
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++) {
-		struct client *client = box->clients[i];
+		struct client *client = box->control.clients[i];
 
 		if (!client)
 			continue;

@@ -10,8 +10,8 @@
 
 struct box;
 
-/* Reads usage and the gate's figures, which it changes nothing by. */
-void status_put(struct box *box, struct json *json);
+/* Reads usage and the gate's figures, which it changes nothing by. is_followed: somebody hears of questions. */
+void status_put(struct box *box, bool is_followed, struct json *json);
 
 /* The same figures for LINK_SAMPLE, as fields at the end of a frame that was begun. */
 void status_put_fields(struct box *box, struct buf *out);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The control socket of a sandbox (wire/control.h): who connects, what is asked, and what is told to those who stay.
+ * The folder has one file for each kind of conversation; nothing in it waits for a client. Run by atoll-box.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct box;
+struct command;
+
+/* Makes the socket; clients that come early wait in its backlog. */
+int control_bind(struct box *box) MUST_USE;
+
+/* From here on clients are heard, the one that started the sandbox first. */
+int control_start(struct box *box) MUST_USE;
+
+/* Nobody is heard any more; the name of the socket stays. */
+void control_close(struct box *box);
+
+/* Takes the name away, by which whoever tidies behind a box that was killed finds what that has left. */
+void control_unlink(struct box *box);
+
+/* The last act: `atoll stop` returns when nothing is left. */
+void control_dismiss_clients(struct box *box);
+
+/* Once a turn of the loop: what is new is told, and what was asked to stop is ended in time. Negative: the log
+ * failed. */
+int control_check(struct box *box) MUST_USE;
+
+/* Whether somebody hears of questions. */
+bool control_is_followed(const struct box *box);
+
+/* Commands that had to wait may be able to start now. */
+void control_resume(struct box *box);
+
+/* Who asked for a command hears of it: master_fd (borrowed) of its terminal, or FD_NONE. */
+void control_command_started(struct box *box, struct command *command, int master_fd);
+void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number);
+void control_command_ended(struct box *box, struct command *command);

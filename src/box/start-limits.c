@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/resource.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "box/state/sandbox.h"
+#include "box/steps.h"
+
+/* The limits of a sandbox, and what they lack here. */
+
+static int start_limits(struct box *box)
+{
+	const struct policy *policy = box->run.policy->policy;
+	struct limit_request request = {
+		.session = box->run.request->session,
+		.memory_bytes = policy->limits[RESOURCE_MEMORY].value,
+		.millicpus = policy->limits[RESOURCE_CPUS].value,
+		.processes = policy->limits[RESOURCE_PROCESSES].value,
+		.companion = jail_waiting(box->build.jail),
+		.forced_backend = box->run.request->tests.limits,
+	};
+
+	int r = limit_group_new(&box->run.limits, &request, box->run.err);
+
+	return r < 0 ? r : limit_group_prepare(box->run.limits, box->run.err);
+}
+
+/* A limit that the policy wants hard and that nothing here can hold is a missing wall. */
+static int check_limit_walls(struct box *box)
+{
+	const struct {
+		enum limit_holder holder;
+		enum wall wall;
+		enum resource resource;
+	} walls[] = {
+		{ limit_group_holder_memory(box->run.limits), WALL_CGROUP_MEMORY, RESOURCE_MEMORY },
+		{ limit_group_holder_processes(box->run.limits), WALL_CGROUP_PIDS, RESOURCE_PROCESSES },
+		{ limit_group_holder_cpus(box->run.limits), WALL_CGROUP_CPU, RESOURCE_CPUS },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(walls); i++) {
+		const struct resource_limit *limit = &box->run.policy->policy->limits[walls[i].resource];
+		/* The process limit holds without a cgroup too: the user namespace counts (see limit/). */
+		bool holds = walls[i].holder >= LIMIT_BY_CGROUP || walls[i].holder == LIMIT_NONE ||
+			     (walls[i].holder == LIMIT_BY_RLIMIT && walls[i].wall == WALL_CGROUP_PIDS);
+
+		if (str_equal(box->run.request->tests.broken_wall, wall_names[walls[i].wall]))
+			holds = false;
+		if (holds || limit->value == NUM_UNLIMITED)
+			continue;
+		if (box->run.policy->policy->degrade & 1u << walls[i].wall) {
+			box->run.missing |= 1u << walls[i].wall;
+			continue;
+		}
+		err_set(box->run.err, ERR_WALL, 0, wall_names[walls[i].wall],
+			"no cgroup here can hold the %s limit (%s)", resource_name(walls[i].resource),
+			limit->origin.id);
+		err_hint(box->run.err, "run `atoll doctor` for the fix, or accept it with `degrade: [%s]`",
+			 wall_names[walls[i].wall]);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* Private trees are a tmpfs with a size; a tree that is written in place is as large as its disk lets it be.
+ */
+static int check_disk_wall(struct box *box)
+{
+	const struct policy *policy = box->run.policy->policy;
+	const struct resource_limit *limit = &policy->limits[RESOURCE_DISK];
+	const struct file_plan_entry *written = NULL;
+
+	for (size_t i = 0; i < policy->files.plan_count && !written; i++)
+		if (policy->files.plan[i].class == FILE_WRITE)
+			written = &policy->files.plan[i];
+	if (limit->value == NUM_UNLIMITED || !written)
+		return 0;
+	if (policy->degrade & 1u << WALL_DISK) {
+		box->run.missing |= 1u << WALL_DISK;
+		return 0;
+	}
+	err_set(box->run.err, ERR_WALL, 0, wall_names[WALL_DISK],
+		"%s is written in place, where nothing can hold the disk limit (%s)", written->path,
+		limit->origin.id);
+	err_hint(box->run.err, "accept it with `degrade: [%s]`, or make the tree `read`", wall_names[WALL_DISK]);
+	return -EOPNOTSUPP;
+}
+
+int build_limits(struct box *box)
+{
+	int r = start_limits(box);
+
+	if (r == 0)
+		r = check_limit_walls(box);
+	return r == 0 ? check_disk_wall(box) : r;
+}
+
+size_t build_rlimits(const struct policy *policy, struct jail_rlimit rlimits[4])
+{
+	size_t count = 0;
+	uint64_t files = policy->limits[RESOURCE_OPEN_FILES].value,
+		 size = policy->limits[RESOURCE_FILE_SIZE].value;
+
+	/* 1 and not 0: the only limit that a core_pattern with a pipe heeds, so no program of the host is
+	 * started by a crash inside. A file of one byte is none either. The filter keeps it there. */
+	rlimits[count++] = (struct jail_rlimit){ RLIMIT_CORE, { 1, 1 } };
+	if (files != NUM_UNLIMITED) {
+		struct rlimit now;
+
+		/* A hard limit can only be lowered without privilege. */
+		if (getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_max < files)
+			files = now.rlim_max;
+		rlimits[count++] = (struct jail_rlimit){ RLIMIT_NOFILE, { files, files } };
+	}
+	if (size != NUM_UNLIMITED)
+		rlimits[count++] = (struct jail_rlimit){ RLIMIT_FSIZE, { size, size } };
+	return count;
+}

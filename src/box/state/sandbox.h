@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The state of the one sandbox of this process, shared by the files of box/ and by nobody else: they each do
+ * one job on it, box.c has the order.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "base/buf.h"
+#include "box/state/approval.h"
+#include "box/state/build.h"
+#include "box/state/command.h"
+#include "box/state/detection.h"
+#include "box/state/gates.h"
+#include "box/state/supervision.h"
+#include "session/store.h"
+#include "supervise/run.h"
+
+enum {
+	BOX_COMMANDS_MAX = 64,
+	BOX_CLIENTS_SERVED = 64,
+	BOX_CLIENTS_MAX = BOX_CLIENTS_SERVED + 8, /* those beyond are told that there are too many */
+};
+
+/* Who is heard at the control socket (control.c). */
+struct box_control {
+	int listen_fd;
+	struct loop_source source;
+	bool has_name;                /* the socket's name stands, also where nobody listens there any more */
+	struct client *clients[BOX_CLIENTS_MAX];
+	struct buf link_out;          /* messages to those that link (control-link.h) */
+	uint64_t stop_ns;             /* CONTROL_STOP: when patience ends; UINT64_MAX: nobody asked */
+};
+
+/* What the loop waits for beside that (serve.c). */
+struct box_serving {
+	int wire_fd;                  /* to init */
+	unsigned init_state;          /* enum box_init_state */
+	int signal_fd;
+	struct loop_source wire_source, watch_source, listener_source, init_source, limit_source, signal_source;
+	unsigned terms;               /* SIGTERM received: the second one ends */
+	uint64_t rest_ns;             /* when what only the start needed is given back, once nothing happens; 0: now */
+	uint64_t looked_ns;           /* when usage was last read where memory is supervised */
+	uint64_t flushed_ns;          /* when the log was last written */
+};
+
+/* How it ended. */
+struct box_outcome {
+	int status;                   /* of the whole, once it has ended: as its starter has it */
+	int exit_code, exit_signal;   /* of the main command */
+	int failure_status;           /* 126 or 127 when it could not be started, else 0 */
+	int failure_errno;
+	bool has_no_cwd;              /* it failed since its working directory cannot be entered inside */
+	int lost_errno;               /* its output could not be delivered; 0: it was */
+	const char *lost_name;        /* which one, where lost_errno is set */
+	bool is_interrupted;          /* a signal came while only output was left to deliver */
+	struct rusage rusage;         /* of everything inside, once init was reaped */
+	uint64_t command_started_ns, command_ended_ns;
+};
+
+struct box {
+	struct run run;
+	struct store store;
+	struct box_build build;
+	struct box_supervision supervision;
+	struct box_gates gates;
+	struct box_approval approval;
+	struct box_detection detection;
+	struct box_serving serving;
+	struct box_control control;
+	struct box_outcome outcome;
+	struct command *commands[BOX_COMMANDS_MAX];
+	uint32_t next_command;
+	int report_fd;                /* where --report FILE goes: opened before anything inside could move it */
+	int announce_fd;              /* REQUEST_DETACH: gets the id once the sandbox lives */
+	bool is_announced;            /* it lives, and who waited for that was told */
+};
+
+/* Notes the kills and refusals that the usage as last read counts. */
+int box_note_hits(struct box *box) MUST_USE;
+
+/* Whether `atoll apply` follows: the run asked for it, ended well and changed something. */
+bool box_will_apply(const struct box *box);
+
+/* Reads usage from the limit group into box->run.usage (peaks kept). */
+void box_read_usage(struct box *box);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The steps of a sandbox's life, which box.c puts in order: how it comes to be (start*.c), what its log says of the
+ * whole (events.c), and the loop (serve.c). Negative: *box->run.err says why, or the log failed.
+ */
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "session/review-log.h"
+
+struct box;
+struct command;
+struct jail_rlimit;
+struct policy;
+
+/* Guardian, jail begun, control socket and limits; signals as an fd; the jail, and while it is made the directory, the
+ * log and the first command. */
+int build_ground(struct box *box) MUST_USE;
+int build_signals(struct box *box) MUST_USE;
+int build_jail(struct box *box) MUST_USE;
+
+/* The limits, of which none that the policy wants hard may be missing; and those of each process: how many. */
+int build_limits(struct box *box) MUST_USE;
+size_t build_rlimits(const struct policy *policy, struct jail_rlimit rlimits[4]);
+
+/* Records of the whole: its start, the end of a command, and its end with the exit status. */
+int events_session_start(struct box *box) MUST_USE;
+int events_command_end(struct box *box, const struct command *command) MUST_USE;
+int events_session_end(struct box *box, int status) MUST_USE;
+
+/* A phase of --discard; on the disk at once. */
+int events_discard(struct box *box, enum review_phase phase) MUST_USE;
+
+/* Puts the supervisor of calls with this listener into the loop, and takes it out again. */
+int events_watch_new(struct box *box, int listener_fd) MUST_USE;
+void events_watch_end(struct box *box);
+
+/* What the loop waits for from the start; and the loop itself, until everything inside is dead and delivered. */
+int serve_start(struct box *box) MUST_USE;
+int serve(struct box *box) MUST_USE;
