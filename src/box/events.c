@@ -219,7 +219,7 @@ static int on_network(void *context, const struct watch_network *network)
 	if (network->is_refused)
 		return deny(box, AUDIT_NET_CONNECT, &action, network->pid);
 	box->run.refusals->allowed++;
-	return publish_on_listen(&box->gate, network);
+	return publish_on_listen(&box->gates.net, network);
 }
 
 static int serve_watch(void *context, uint32_t events)

@@ -15,7 +15,7 @@ struct policy;
 struct run_request;
 
 /*
- * A run that was given no command gets the policy's, in request->command.argv (borrowed from the policy); a detached one needs
+ * A run that was given no command gets the policy's, in request->command.argv (borrowed from it); a detached one needs
  * none. Then makes what agent.state lists and the host does not have, where the policy shows it in place: directories
  * with mode 0700, files with 0600 and their content. Nothing that is there is changed. Tells people what was made, what
  * could not be, with its command, and which of their variables stay outside (dropped-variables.h). In a trial nothing
