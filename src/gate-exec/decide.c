@@ -103,7 +103,7 @@ bool exec_place_refuses(const struct exec_gate *gate, const struct watch_exec *e
 
 	if (gate->judges_programs || (policy->exec.new_binaries && !denied))
 		return false;
-	is_refused = exec_file_open(&file, exec) == 0 && is_refused_by_mount(&file);
+	is_refused = exec_file_find(&file, exec) == 0 && is_refused_by_mount(&file);
 	if (denied && is_stand_in(&file))
 		action.subject = denied;
 	else

@@ -96,7 +96,13 @@ static int take_file(struct exec_file *file, int fd)
 			return -ENOENT;
 	}
 	file->is_unnamed |= !file->st.st_nlink;
-	return read_line(file);
+	return 0;
+}
+
+/* r: of what has opened it. */
+static int with_line(struct exec_file *file, int r)
+{
+	return r < 0 ? r : read_line(file);
 }
 
 static int open_proc(pid_t pid, const char *name)
@@ -137,7 +143,7 @@ static int open_path(struct exec_file *file, pid_t pid, const char *directory, c
 								  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
 }
 
-int exec_file_open(struct exec_file *file, const struct watch_exec *exec)
+int exec_file_find(struct exec_file *file, const struct watch_exec *exec)
 {
 	char directory[32] = "cwd";
 
@@ -149,14 +155,19 @@ int exec_file_open(struct exec_file *file, const struct watch_exec *exec)
 	return take_file(file, open_proc(exec->pid, directory));
 }
 
+int exec_file_open(struct exec_file *file, const struct watch_exec *exec)
+{
+	return with_line(file, exec_file_find(file, exec));
+}
+
 int exec_file_open_interpreter(struct exec_file *file, const struct exec_file *script, pid_t pid)
 {
-	return open_path(file, pid, "cwd", script->line);
+	return with_line(file, open_path(file, pid, "cwd", script->line));
 }
 
 int exec_file_open_image(struct exec_file *file, pid_t pid)
 {
-	return take_file(file, open_proc(pid, "exe"));
+	return with_line(file, take_file(file, open_proc(pid, "exe")));
 }
 
 static bool read_at(int fd, uint64_t at, void *bytes, size_t size)
@@ -195,7 +206,7 @@ int exec_file_open_loader(struct exec_file *file, const struct exec_file *progra
 		return -ETXTBSY;
 	if (fd < 0 || !read_loader(fd, path))
 		return 1;
-	return open_path(file, pid, "cwd", path);
+	return with_line(file, open_path(file, pid, "cwd", path));
 }
 
 /* The path at the end of a line of /proc/PID/maps, or NULL. Nothing before it has a slash. */

@@ -46,6 +46,9 @@ int exec_caller_link(pid_t pid, const char *name, char out[PATH_MAX]) MUST_USE;
  */
 int exec_file_open(struct exec_file *file, const struct watch_exec *exec) MUST_USE;
 
+/* The same without a look into it: line, argument and is_text are as they were. */
+int exec_file_find(struct exec_file *file, const struct watch_exec *exec) MUST_USE;
+
 /* What interprets the script, as the caller's kernel call would find it. As above. */
 int exec_file_open_interpreter(struct exec_file *file, const struct exec_file *script, pid_t pid) MUST_USE;
 
