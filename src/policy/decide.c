@@ -149,6 +149,10 @@ enum file_class policy_classify(const struct policy *policy, const char *path, s
 /* How many components of path the rule names; -1: it does not cover it. */
 static int depth_of(const struct path_rule *rule, const char *path)
 {
+	if (rule->flags & PATH_FILE)
+		return (rule->flags & FILE_GLOB ? glob_match(rule->pattern, path) : str_equal(rule->pattern, path))
+			       ? path_depth(path)
+			       : -1;
 	if (rule->flags & FILE_GLOB)
 		return glob_match_below(rule->pattern, path);
 	return path_is_below(path, rule->pattern) ? path_depth(rule->pattern) : -1;
@@ -512,6 +516,15 @@ static bool is_guarded(const struct policy *policy, const char *path)
 	return policy_classify(policy, path, &rule) == FILE_WRITE && policy->files.rules[rule].flags & FILE_GUARDED;
 }
 
+/* Of a file of this name, wherever it lies: no directory on the way to it says anything. */
+static bool is_plain_name(const struct path_rule *rule)
+{
+	static const char anywhere[] = "/**/";
+
+	return rule->flags & PATH_FILE && str_has_prefix(rule->pattern, anywhere) &&
+	       !strchr(rule->pattern + strlen(anywhere), '/');
+}
+
 /* Who fills a directory of another name and then moves it has made a protected file as well. */
 static struct decision decide_guarded_move(const struct policy *policy, const char *from, const char *to)
 {
@@ -521,7 +534,7 @@ static struct decision decide_guarded_move(const struct policy *policy, const ch
 	for (size_t i = 0; i < count; i++) {
 		const struct path_rule *rule = &protects[i];
 
-		if (!(rule->flags & (PATH_BUILD | PATH_PACKAGE)) &&
+		if (!(rule->flags & (PATH_BUILD | PATH_PACKAGE)) && !is_plain_name(rule) &&
 		    (is_moved_out(rule->pattern, rule->flags, from, to) ||
 		     is_moved_out(rule->pattern, rule->flags, to, from)))
 			return refuse_move(&rule->origin);

@@ -95,7 +95,8 @@ enum {
 	PATH_GIT = 1 << 8,       /* but for what git keeps there as data (policy/git-data.h) */
 	PATH_PACKAGE = 1 << 9,   /* a package.json: at apply only where what it has npm run differs */
 	PATH_BUILD = 1 << 10,    /* runs with the sources: not asked about where those are written in place */
-	PATH_FLAGS_END = 1 << 11,
+	PATH_FILE = 1 << 11,     /* the name of a file: no directory that is called so, and nothing in one */
+	PATH_FLAGS_END = 1 << 12,
 };
 
 /* A path list without a class: files.ask, files.protect. */

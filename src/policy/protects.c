@@ -201,12 +201,13 @@ static bool has_fragment(const struct protects *protects, const char *path)
 	return false;
 }
 
-enum protects_verdict protects_judge(const struct protects *protects, const char *path)
+enum protects_verdict protects_judge(const struct protects *protects, const char *path, bool is_directory)
 {
 	struct action action = { .kind = ACTION_FILE_APPLY, .subject = path };
 	const struct policy *policy = protects->policy;
 	const struct path_rule *rule;
 	struct decision decision;
+	uint32_t without;
 
 	/* The decision function knows paths that a program can name; what is longer is looked at by a person. */
 	if (strlen(path) >= PATH_MAX)
@@ -218,10 +219,14 @@ enum protects_verdict protects_judge(const struct protects *protects, const char
 		return PROTECTS_NOTHING;
 	rule = policy_find_protect(policy, path, 0);
 	/* By another rule than one of these: asked about, or of a class that nothing reaches the host from. */
-	if (!rule || !str_equal(decision.rule.id, rule->origin.id) ||
-	    policy_find_protect(policy, path, PATH_GIT | PATH_PACKAGE))
+	if (!rule || !str_equal(decision.rule.id, rule->origin.id))
 		return PROTECTS_ALWAYS;
-	return policy_find_protect(policy, path, PATH_GIT) ? PROTECTS_PACKAGE : PROTECTS_GIT;
+	without = is_directory ? PATH_FILE : 0;
+	if (policy_find_protect(policy, path, without | PATH_GIT | PATH_PACKAGE))
+		return PROTECTS_ALWAYS;
+	if (policy_find_protect(policy, path, without | PATH_GIT))
+		return PROTECTS_PACKAGE;
+	return policy_find_protect(policy, path, without) ? PROTECTS_GIT : PROTECTS_NOTHING;
 }
 
 bool protects_knows_git(const struct protects *protects)

@@ -24,8 +24,11 @@ enum protects_verdict {
 	PROTECTS_ALWAYS,
 };
 
-/* path: absolute. One that is longer than a policy can decide about is flagged. */
-enum protects_verdict protects_judge(const struct protects *protects, const char *path);
+/*
+ * path: absolute. One that is longer than a policy can decide about is flagged. is_directory: it is one, and none takes
+ * its place.
+ */
+enum protects_verdict protects_judge(const struct protects *protects, const char *path, bool is_directory);
 
 /* Whether the policy has a rule about git's own directories. */
 bool protects_knows_git(const struct protects *protects);

@@ -162,14 +162,15 @@ bool flagging_has(struct flagging *flagging, const struct stage_change *change)
 {
 	struct repository repositories[REPOSITORIES_NESTED_MAX];
 	const char *path = flagging_path(flagging, change->path);
-	enum protects_verdict verdict = path ? protects_judge(flagging->protects, path) : PROTECTS_ALWAYS;
-	bool is_directory = stage_change_is_directory(change) || change->differs & STAGE_DIFFERS_TYPE;
+	bool is_directory = stage_change_is_directory(change);
+	enum protects_verdict verdict = path ? protects_judge(flagging->protects, path, is_directory) : PROTECTS_ALWAYS;
 	int count;
 
 	if (verdict == PROTECTS_ALWAYS)
 		return true;
 	if (can_stand_in(change) && protects_has_above(flagging->protects, path))
 		return true;
+	is_directory |= change->differs & STAGE_DIFFERS_TYPE;
 	count = protects_knows_git(flagging->protects)
 			? repositories_of(flagging->repositories, change->path, is_directory, repositories)
 			: 0;

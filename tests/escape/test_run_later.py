@@ -62,18 +62,30 @@ def test_all_rows_are_flagged(sandbox):
     names.append("n/package.json")
     plain = ["makefiles/x", "src/makefile.c", "envrc", "node_modules/x/package.json", "node_modules/x/Makefile",
              "node_modules/x/.travis.yml", "node_modules/x/.github/workflows/x.yml", "node_modules/x/.npmrc",
-             ".venv/lib/python3.11/site-packages/x/x.pyc", ".venv/lib/python3.11/site-packages/x/setup.py"]
+             "tools/pre-commit/README", "commit-msg/x", ".venv/lib/python3.11/site-packages/x/x.pyc",
+             ".venv/lib/python3.11/site-packages/x/setup.py"]
     script = "\n".join(f"mkdir -p {shlex.quote(name.rpartition('/')[0])}; echo '{{\"bin\": \"x\"}}' "
                        f">{shlex.quote(name)}" for name in names + plain)
     staged = Staged(sandbox)
     done = staged.run(["sh", "-c", script])
     changes = staged.diff()
     assert [name for name in names if not changes[name]["flagged"]] == []
-    assert [name for name in plain if changes[name]["flagged"]] == []
+    assert [name for name in [*plain, "tools/pre-commit", "commit-msg"] if changes[name]["flagged"]] == []
     assert done.report["changes"]["flagged"] == sum(change["flagged"] for change in changes.values())
     staged.apply(code=1)
     assert [name for name in names if (sandbox.project / name).exists()] == []
     assert all((sandbox.project / name).exists() for name in plain)
+
+
+def test_a_directory_in_the_place_of_a_hook_takes_it_away(sandbox):
+    """Its name is no hook's, but the hook that goes is one; and what is no directory is flagged whatever it is."""
+    sandbox.write(sandbox.project / "tools/pre-push", "true\n", 0o755)
+    sandbox.make_directory(sandbox.project / "was/pre-push")
+    staged = Staged(sandbox)
+    staged.run("rm tools/pre-push; mkdir tools/pre-push; rmdir was/pre-push; echo x >was/pre-push; "
+               "ln -s was commit-msg")
+    flagged = {path for path, change in staged.diff().items() if change["flagged"]}
+    assert flagged == {"tools/pre-push", "was/pre-push", "commit-msg"}
 
 
 GIT_CASES = [name for name in CASES if name.startswith("git-")]

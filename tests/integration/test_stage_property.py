@@ -84,6 +84,12 @@ def above(path):
     return ["/".join(parts[:i]) for i in range(len(parts) - 1, 0, -1)]
 
 
+def newer(state, made, seeds):
+    """What is known of all, once these have been at work again."""
+    worked = {f"s{seed}" for seed in seeds}
+    return {**{path: entry for path, entry in state.items() if path.split("/")[0] not in worked}, **made}
+
+
 class Batch:
     """One staged tree with the projects of many seeds, and the plain copy of it."""
 
@@ -103,28 +109,47 @@ class Batch:
         subprocess.run(["chmod", "-R", "u+rwX", self.sandbox.project, self.copy], check=True)
         subprocess.run(["rm", "-rf", self.copy], check=True)
 
-    def operate(self, kind, place, uid=None):
-        """The operations of all seeds, outside of any sandbox."""
+    def operate(self, kind, place, uid=None, seeds=None):
+        """The operations of these seeds, or all, outside of any sandbox."""
         keywords = self.sandbox.popen_keywords(cwd=place)
         if uid:
             subprocess.run(["chown", "-R", f"{uid}:{uid}", place], check=True)
             keywords.update({"user": uid, "group": uid, "extra_groups": []})
-        words = [*PYTHON, kind, str(HOST_COUNT if kind == "host" else COUNT), *self.seeds]
+        words = [*PYTHON, kind, str(HOST_COUNT if kind == "host" else COUNT), *(seeds or self.seeds)]
         done = subprocess.run(words, input=SOURCE, capture_output=True, check=True, timeout=300, **keywords)
         return json.loads(done.stdout)
 
-    def run_inside(self, runs=1, kind="inside"):
-        """In so many runs, each on the layers of the one before."""
-        share, inside = len(self.seeds) // runs + 1, None
-        for i in range(runs):
+    def steps(self, runs):
+        """[(kind, seeds)] of so many runs: each does a share of the seeds, or goes on with all of them."""
+        if runs > 1 and self.chance.random() < 0.5:
+            return [(f"inside{i}", self.seeds) for i in range(runs)]
+        share = len(self.seeds) // runs + 1
+        return [("inside", self.seeds[i * share:(i + 1) * share]) for i in range(runs)]
+
+    def run_steps(self, steps):
+        """Each run on the layers of the one before: their outcomes, and the state in the end."""
+        outcomes, state = [], {}
+        for i, (kind, seeds) in enumerate(steps):
             options = ["--continue", self.staged.session] if i else []
             if i and self.chance.random() < 0.5:
                 self.staged.verb("snapshot", self.staged.session, f"step{i}")
-            words = [*PYTHON, kind, str(COUNT), *self.seeds[i * share:(i + 1) * share]]
-            done = self.staged.run(words, stdin=SOURCE, options=options, timeout=300)
+            done = self.staged.run([*PYTHON, kind, str(COUNT), *seeds], stdin=SOURCE, options=options, timeout=300)
             made = json.loads(done.bytes)
-            inside = {what: {**(inside or made)[what], **made[what]} for what in made}
-        return inside
+            outcomes.append(made["outcomes"])
+            state = newer(state, made["state"], seeds)
+        return {"outcomes": outcomes, "state": state}
+
+    def run_inside(self, kind="inside"):
+        return self.run_steps([(kind, self.seeds)])
+
+    def operate_steps(self, steps, place, uid):
+        """The same outside."""
+        outcomes, state = [], {}
+        for kind, seeds in steps:
+            made = self.operate(kind, place, uid, seeds)
+            outcomes.append(made["outcomes"])
+            state = newer(state, made["state"], seeds)
+        return {"outcomes": outcomes, "state": state}
 
     def apply_in_parts(self):
         """Some seeds by themselves first, in any order, the rest at once; the number of applies."""
@@ -169,9 +194,10 @@ def check_owner(sandbox, state):
 def check_alone(batch):
     """Nobody else at work: apply gives what the plain run gave, undo what was there."""
     sandbox, staged = batch.sandbox, batch.staged
-    inside = batch.run_inside(batch.chance.choice((1, 1, 2, 3)))
+    steps = batch.steps(batch.chance.choice((1, 1, 2, 3)))
+    inside = batch.run_steps(steps)
     assert differences(batch.before, staged.state()) == [], "the run changed the host"
-    plain = batch.operate("inside", batch.copy, PLAIN_UID if sandbox.identity.is_root else None)
+    plain = batch.operate_steps(steps, batch.copy, PLAIN_UID if sandbox.identity.is_root else None)
     assert inside["outcomes"] == plain["outcomes"]
     # Times are those of the run inside; which names are one file only the plain run says, since an overlay shows two
     # numbers for a file below that was linked.

@@ -156,7 +156,8 @@ static void bind_word(struct binder *binder, const struct key *key, const struct
 	static const struct {
 		const char *word;
 		uint32_t flag;
-	} words[] = { { "git", PATH_GIT }, { "package.json", PATH_PACKAGE }, { "build", PATH_BUILD } };
+	} words[] = { { "git", PATH_GIT }, { "package.json", PATH_PACKAGE }, { "build", PATH_BUILD },
+		    { "file", PATH_FILE } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if ((uint32_t)key->value == words[i].flag) {
@@ -192,6 +193,7 @@ static const struct key protect_item_keys[] = {
 	{ "except", KEY_SCALARS, bind_except_anywhere },
 	{ "data", KEY_SCALAR, bind_word, .value = PATH_GIT },
 	{ "content", KEY_SCALAR, bind_word, .value = PATH_PACKAGE },
+	{ "names", KEY_SCALAR, bind_word, .value = PATH_FILE },
 	{ "runs", KEY_SCALAR, bind_word, .value = PATH_BUILD },
 	{ "when", KEY_SCALAR, bind_when },
 	{ "source", KEY_SCALAR, bind_source },

@@ -118,6 +118,8 @@ void print_path_rule(struct buf *out, const struct path_rule *rule)
 		buf_put_text(out, ", data: git");
 	if (rule->flags & PATH_PACKAGE)
 		buf_put_text(out, ", content: package.json");
+	if (rule->flags & PATH_FILE)
+		buf_put_text(out, ", names: file");
 	if (rule->flags & PATH_BUILD)
 		buf_put_text(out, ", runs: build");
 	if (rule->when) {

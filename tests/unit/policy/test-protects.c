@@ -23,6 +23,8 @@ static const struct path_rule rules[] = {
 	{ "/**/.github/workflows/**", FILE_GLOB, NULL, { "p[3]", "", 0 } },
 	{ "/p/exact", 0, NULL, { "p[4]", "", 0 } },
 	{ "/**/Make[fF]ile", FILE_GLOB, NULL, { "p[5]", "", 0 } },
+	{ "/**/pre-push", FILE_GLOB | PATH_FILE, NULL, { "p[6]", "", 0 } },
+	{ "/p/only", PATH_FILE, NULL, { "p[7]", "", 0 } },
 };
 
 static struct policy policy = {
@@ -38,6 +40,7 @@ static void answers_as_decisions_do(void **state)
 		"x",		".git",	   ".git/config", ".git/hooks", ".git/hooks/x/y", "a.pth",	      "pth",
 		".pth.x",	"workflows", "workflows/x", ".github/workflows", "exact", "exact/x",	      "exacts",
 		"Makefile",	"MakeFile", "Makefiles",  "hooks",	"hooks/pre-commit", "a b/\xff.pth",
+		"pre-push",	"pre-push/x", "pre-push/pre-push", "only", "only/x",
 	};
 	struct protects *protects = protects_new(&policy);
 	size_t flagged = 0;
@@ -53,10 +56,30 @@ static void answers_as_decisions_do(void **state)
 			action.subject = path;
 			expected = policy_decide(&policy, &action).verdict == VERDICT_ASK;
 			flagged += expected;
-			if ((protects_judge(protects, path) == PROTECTS_ALWAYS) != expected)
+			if ((protects_judge(protects, path, false) == PROTECTS_ALWAYS) != expected)
 				fail_msg("%s: %d", path, expected);
 		}
 	assert_true(flagged > 20 && flagged < 100);
+	protects_free(protects);
+}
+
+/* Git runs a file of that name; a directory has to be called so by chance. */
+static void the_name_of_a_file_is_no_directory(void **state)
+{
+	struct protects *protects = protects_new(&policy);
+
+	assert_non_null(protects);
+	for (int is_directory = 0; is_directory < 2; is_directory++) {
+		enum protects_verdict expected = is_directory ? PROTECTS_NOTHING : PROTECTS_ALWAYS;
+
+		assert_int_equal(protects_judge(protects, "/p/pre-push", is_directory), expected);
+		assert_int_equal(protects_judge(protects, "/p/pre-push/pre-push", is_directory), expected);
+		assert_int_equal(protects_judge(protects, "/p/only", is_directory), expected);
+		assert_int_equal(protects_judge(protects, "/p/pre-push/x", is_directory), PROTECTS_NOTHING);
+		/* Other rules cover it all the same. */
+		assert_int_equal(protects_judge(protects, "/p/.git/hooks/pre-push", is_directory), PROTECTS_ALWAYS);
+		assert_int_equal(protects_judge(protects, "/p/pre-push/Makefile", is_directory), PROTECTS_ALWAYS);
+	}
 	protects_free(protects);
 }
 
@@ -68,7 +91,7 @@ static void a_policy_without_rules_flags_nothing(void **state)
 	none.files.protect_count = 0;
 	protects = protects_new(&none);
 	assert_non_null(protects);
-	assert_int_equal(protects_judge(protects, "/p/.git/hooks/x"), PROTECTS_NOTHING);
+	assert_int_equal(protects_judge(protects, "/p/.git/hooks/x", false), PROTECTS_NOTHING);
 	protects_free(protects);
 }
 
@@ -76,6 +99,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_as_decisions_do),
+		cmocka_unit_test(the_name_of_a_file_is_no_directory),
 		cmocka_unit_test(a_policy_without_rules_flags_nothing),
 	};
 
