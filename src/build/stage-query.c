@@ -5,34 +5,13 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "os/clock.h"
-#include "os/fd.h"
+#include "os/spawn.h"
 
 enum { MS_NS = 1000000 };
-
-/* In the child. */
-static void become_reader(const struct run_request *request, const char *program, const char *verb, int out_fd)
-{
-	const char *argv[] = { "atoll-stage", verb, "--state", request->state_dir, "--session", request->session,
-			       NULL };
-	char *const env[] = { NULL };
-	int null_fd = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(null_fd, 2) < 0)
-		_exit(125);
-	syscall(SYS_close_range, 3u, ~0u, 0u);
-	execve(program, (char **)argv, env);
-	_exit(125);
-}
 
 static int read_answer(int fd, unsigned patience_ms, void *answer, size_t size)
 {
@@ -57,9 +36,14 @@ static int read_answer(int fd, unsigned patience_ms, void *answer, size_t size)
 
 int stage_query(const struct run_request *request, const char *verb, unsigned patience_ms, void *ret, size_t size)
 {
+	const char *argv[] = { "atoll-stage", verb, "--state", request->state_dir, "--session", request->session,
+			       NULL };
+	const char *const env[] = { NULL };
+	struct spawn reader = { .argv = argv, .env = env, .fd_count = 3, .unblocks_signals = true,
+				.fds = { { SPAWN_NULL, 0 }, { FD_NONE, 1 }, { SPAWN_NULL, 2 } } };
 	cleanup_fd int read_fd = FD_NONE, write_fd = FD_NONE;
 	char program[PATH_MAX];
-	int ends[2], status, r;
+	int ends[2], r;
 	pid_t pid;
 
 	r = path_beside(program, sizeof program, request->init_path, "atoll-stage");
@@ -69,14 +53,15 @@ int stage_query(const struct run_request *request, const char *verb, unsigned pa
 		return -errno;
 	read_fd = ends[0];
 	write_fd = ends[1];
-	pid = fork();
-	if (pid == 0)
-		become_reader(request, program, verb, write_fd);
+	reader.program = program;
+	reader.fds[1].from = write_fd;
+	r = spawn_start(&reader, &pid);
 	close_fd(&write_fd);
-	r = pid < 0 ? -errno : read_answer(read_fd, patience_ms, ret, size);
-	if (pid > 0 && r < 0)
+	if (r < 0)
+		return r;
+	r = read_answer(read_fd, patience_ms, ret, size);
+	if (r < 0)
 		kill(pid, SIGKILL);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
+	(void)!spawn_wait(pid, NULL); /* what it said counts */
 	return r;
 }
