@@ -88,7 +88,7 @@ static int on_started(void *context, struct frame *frame, int *fds, size_t fd_co
 		store_expect_end(&box->store);
 	if (command->tty && command->is_main && !box->run.request->starter)
 		return command_open_console(command, take_fd(&fds[0]));
-	control_command_started(box, command, fd_count ? fds[0] : FD_NONE);
+	link_command_started(box, command, fd_count ? fds[0] : FD_NONE);
 	return 0;
 }
 
@@ -184,7 +184,7 @@ static int on_stopped(void *context, struct frame *frame, int *fds, size_t fd_co
 	}
 	if (command->has_console)
 		return suspend(box, command);
-	control_command_stopped(box, command, signal_number);
+	link_command_stopped(box, command, signal_number);
 	return 0;
 }
 

@@ -96,6 +96,8 @@ enum {                           /* kinds of records */
 	ATOLL_REVIEW,            /* atoll_diff(), _apply(), _undo(), _discard() */
 	ATOLL_LOG,               /* atoll_log() */
 	ATOLL_ANSWER,            /* atoll_answer() */
+	ATOLL_LOOK,              /* atoll_look() */
+	ATOLL_HOLD,              /* atoll_hold() */
 	/* these come from the library */
 	ATOLL_EVENT = 32,
 	ATOLL_RESULT,            /* of requests */
@@ -124,7 +126,8 @@ enum {                           /* the key "event" of ATOLL_EVENT */
 	ATOLL_EVENT_LOG,         /* seq, record: a line of the log */
 	ATOLL_EVENT_LOST,        /* of, count, from, to: events that nobody read in time; the log has all */
 	ATOLL_EVENT_DONE,        /* ticket, code, and the result, or where, what, hint */
-	ATOLL_EVENT_END          /* ended, status; the last one, and it always comes. ended "lost": it was killed */
+	ATOLL_EVENT_END          /* ended, status; the last one, and it always comes. ended "lost": it was killed;
+				    "unreachable": it goes on, and requests say why this handle is none of it */
 };
 
 /* ---- records ---- */
@@ -188,7 +191,7 @@ ATOLL_API void atoll_policy_free(atoll_policy *policy);
 /* 1 and the record, which lives with the policy; 0 behind the last. */
 ATOLL_API int atoll_policy_problem(const atoll_policy *policy, size_t index, const atoll_record **ret);
 
-/* SHA-256 of what is enforced, as the log's session.start has it. */
+/* SHA-256 of what is enforced, as the log's session.start has it. ATOLL_E_NOT_FOUND for one of a "snapshot". */
 ATOLL_API int atoll_policy_hash(const atoll_policy *policy, uint8_t out[32]);
 
 /* ---- sandboxes ---- */
@@ -207,6 +210,13 @@ ATOLL_API int atoll_fork(atoll_sandbox *origin, const atoll_policy *policy, cons
 /* One by id, beginning of an id, or name. Running: its events come from now on. Ended: END comes at once. */
 ATOLL_API int atoll_find(atoll_context *context, const char *id_or_name, atoll_sandbox **ret,
 			 struct atoll_error *error);
+
+/*
+ * The newest that a filter means, and NULL all of them. Here "name" may be an id, or the beginning of one, too; a trial
+ * of `atoll dry-run` is meant by that alone.
+ */
+ATOLL_API int atoll_find_newest(atoll_context *context, const atoll_record *filter, atoll_sandbox **ret,
+				struct atoll_error *error);
 
 /* All of this user, the newest first, as ATOLL_INFO. filter: may be NULL. */
 ATOLL_API int atoll_list(atoll_context *context, const atoll_record *filter, atoll_cursor **ret,
@@ -249,9 +259,19 @@ ATOLL_API int atoll_resize(atoll_sandbox *sandbox, uint64_t command, uint32_t ro
 ATOLL_API int atoll_signal(atoll_sandbox *sandbox, uint64_t command, int32_t signal, uint64_t *ticket,
 			   atoll_record **result, struct atoll_error *error);
 
-/* Stops everything inside, for at most a minute and as long as this handle lives; no clock runs meanwhile. */
+/*
+ * Stops everything inside until atoll_thaw() by this handle, the end of the handle or atoll_stop(); no clock runs
+ * meanwhile. For a minute at most.
+ */
 ATOLL_API int atoll_freeze(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result,
 			   struct atoll_error *error);
+
+/*
+ * The same without a bound, or until timeout_ms are over. With "keep" it outlives the handle and the process, and any
+ * handle's atoll_thaw() ends it. how: may be NULL.
+ */
+ATOLL_API int atoll_hold(atoll_sandbox *sandbox, const atoll_record *how, uint64_t *ticket, atoll_record **result,
+			 struct atoll_error *error);
 
 /* Result: frozen, 1: it was until now. */
 ATOLL_API int atoll_thaw(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result, struct atoll_error *error);
@@ -272,12 +292,26 @@ ATOLL_API int atoll_change(atoll_sandbox *sandbox, const atoll_policy *policy, u
 ATOLL_API int atoll_sample(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result,
 			   struct atoll_error *error);
 
+/* Result: status: the same and more, for programs that read JSON. */
+ATOLL_API int atoll_status(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result,
+			   struct atoll_error *error);
+
 /* ---- questions ---- */
+
+/*
+ * The questions that changed behind look's "after", in one of four ways (atoll_keys()). Result: after, and questions:
+ * rows by atoll_looked(). "follow" is answered once there is one, and whoever does so is taken to listen, as one who
+ * hears of ATOLL_EVENT_QUESTION is; one at a time. The others say all in several results, until one has no rows.
+ */
+ATOLL_API int atoll_look(atoll_sandbox *sandbox, const atoll_record *look, uint64_t *ticket, atoll_record **result,
+			 struct atoll_error *error);
+ATOLL_API int atoll_looked(atoll_sandbox *sandbox, const atoll_record *result, atoll_cursor **ret,
+			   struct atoll_error *error);
 
 /* Who asks so has been shown them: an answer for "once" covers those that wait now. */
 ATOLL_API int atoll_questions(atoll_sandbox *sandbox, atoll_cursor **ret, struct atoll_error *error);
 
-/* question: as it came, for what was shown is what is answered. Result: grant, its number, or 0. */
+/* question: as it came, or its number and hash: what was shown is what is answered. Result: grant, its number, or 0. */
 ATOLL_API int atoll_answer(atoll_sandbox *sandbox, const atoll_record *question, const atoll_record *answer,
 			   uint64_t *ticket, atoll_record **result, struct atoll_error *error);
 ATOLL_API int atoll_grants(atoll_sandbox *sandbox, atoll_cursor **ret, struct atoll_error *error);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "client/control-client.h"
+#include "client/find.h"
 #include "client/program.h"
 #include "os/fd.h"
 #include "session/control-socket.h"
@@ -70,7 +70,7 @@ int staged_find_newest(const char *state, struct session_record *ret_record, str
 	char project[PATH_MAX];
 	bool is_found = false;
 	size_t count;
-	int r = client_project(project, err);
+	int r = find_project(project, err);
 
 	if (r == 0)
 		r = session_list(state, &records, &count, err);

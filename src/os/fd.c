@@ -218,7 +218,7 @@ int fd_move_above(int fd, int minimum)
 		return fd;
 	moved = fcntl(fd, F_DUPFD_CLOEXEC, minimum);
 	if (moved < 0)
-		return -errno;
+		moved = -errno;
 	close(fd);
 	return moved;
 }

@@ -46,7 +46,7 @@ int fd_memfd_sealed(const char *name, const void *bytes, size_t size) MUST_USE;
 int fd_set_nonblocking(int fd, bool on) MUST_USE;
 int fd_set_cloexec(int fd, bool on) MUST_USE;
 
-/* Moves fd to a number >= minimum (F_DUPFD_CLOEXEC) and closes the old one. The new number, or -errno. */
+/* Moves fd to a number >= minimum (F_DUPFD_CLOEXEC). The new number, or -errno; the old one is closed in any case. */
 int fd_move_above(int fd, int minimum) MUST_USE;
 
 /* A close-on-exec copy of fd, numbered 3 or above; owned by the caller. */

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-enum { SPAWN_FDS_MAX = 4, SPAWN_NULL = -1000 };
+enum { SPAWN_FDS_MAX = 10, SPAWN_NULL = -1000 };
 
 /* from (borrowed; SPAWN_NULL: /dev/null) becomes to. Rows are done in order: an earlier `to` is taken already. */
 struct spawn_fd {
@@ -47,3 +47,11 @@ int spawn_wait(pid_t pid, int *ret_signal) MUST_USE;
  * tried; whether it was executed, nobody learns.
  */
 int spawn_background(const struct spawn *spawn, unsigned cpu_max_s) MUST_USE;
+
+/*
+ * Starts it as a child of nobody of the caller's, of whose process it gets nothing: fds (to: 3, 4, … in order) and
+ * /dev/null for 0 to 2, env, the root directory, umask 022, no signal blocked or ignored, a session of its own. The
+ * caller sees no child, no signal and no change of anything, whatever threads it has. Back when the program was
+ * executed: 0. -errno, and *ret_step says at what.
+ */
+int spawn_detached(const struct spawn *spawn, const char **ret_step) MUST_USE;

@@ -223,15 +223,25 @@ int freeze_begin(struct freeze *freeze, const struct freeze_holder *holder, cons
 	return begin(freeze, holder, name, false);
 }
 
-int freeze_begin_soon(struct freeze *freeze, const struct freeze_holder *holder, const char *name, uint64_t until_ns)
+/* One that people see, and that lasts until until_ns. */
+static int make_lasting(struct freeze *freeze, int begun, uint64_t until_ns)
 {
-	int r = begin(freeze, holder, name, true);
-
-	if (r < 0)
-		return r;
+	if (begun < 0)
+		return begun;
 	freeze->until_ns = until_ns;
 	freeze->owner.begun(freeze->owner.context);
 	return 0;
+}
+
+int freeze_begin_soon(struct freeze *freeze, const struct freeze_holder *holder, const char *name, uint64_t until_ns)
+{
+	return make_lasting(freeze, begin(freeze, holder, name, true), until_ns);
+}
+
+int freeze_begin_lasting(struct freeze *freeze, const struct freeze_holder *holder, const char *name,
+			 uint64_t until_ns)
+{
+	return make_lasting(freeze, begin(freeze, holder, name, false), until_ns);
 }
 
 /* One look at a turn of the loop. Who cannot be looked for is as good as running, unless nobody is left. */

@@ -73,6 +73,10 @@ int freeze_begin(struct freeze *freeze, const struct freeze_holder *holder, cons
 int freeze_begin_soon(struct freeze *freeze, const struct freeze_holder *holder, const char *name, uint64_t until_ns)
 	MUST_USE;
 
+/* As freeze_begin(), until until_ns (CLOCK_MONOTONIC; UINT64_MAX: until somebody ends it), and people see it. */
+int freeze_begin_lasting(struct freeze *freeze, const struct freeze_holder *holder, const char *name,
+			 uint64_t until_ns) MUST_USE;
+
 /* How long until freeze_check() has something to do, in ms; -1: nothing stands still, or nothing ends that by
  * itself. */
 int freeze_timeout_ms(const struct freeze *freeze, uint64_t now_ns);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/asking.h"
 
-#include "wire/control.h"
 #include "wire/layout.h"
 
 #define SHOWN_ROWS(type)                                                                                     \
@@ -73,14 +72,9 @@ static const struct layout reply_rows[] = {
 	LAYOUT(asking_reply, U64, amount),
 };
 
-void asking_reply_put_fields(struct buf *out, const struct asking_reply *reply)
+void asking_reply_put(struct buf *out, const struct asking_reply *reply)
 {
 	layout_put(out, reply_rows, ARRAY_SIZE(reply_rows), reply);
-}
-
-int asking_reply_put(struct buf *out, const struct asking_reply *reply)
-{
-	return layout_put_frame(out, CONTROL_ANSWER, reply_rows, ARRAY_SIZE(reply_rows), reply);
 }
 
 int asking_reply_get(struct frame *frame, struct asking_reply *ret_reply)

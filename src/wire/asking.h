@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Questions to people, their answers and what was granted, as the control socket carries them (wire/control.h): between
+ * Questions to people, their answers and what was granted, as the control socket carries them (wire/link.h): between
  * `atoll ask`, `approve`, `deny`, `grants` and atoll-box. What comes from inside the sandbox is in here as it is:
  * whoever shows it escapes it.
  */
@@ -12,6 +12,9 @@
 #include "wire/frame.h"
 
 enum { ASKING_HASH_SIZE = 32 };
+
+/* Types of the frames that lists come in, within LINK_REPLY: u64 what to ask after next, then questions; grants. */
+enum { ASKING_QUESTIONS = 71, ASKING_GRANTS = 73 };
 
 enum asking_state {
 	ASKING_WAITS,            /* something inside waits for the answer */
@@ -88,7 +91,6 @@ int asking_question_get(struct frame *frame, struct asking_question *ret_questio
 void asking_grant_put(struct buf *out, const struct asking_grant *grant);
 int asking_grant_get(struct frame *frame, struct asking_grant *ret_grant) MUST_USE;
 
-/* _fields: into a frame that was begun. */
-void asking_reply_put_fields(struct buf *out, const struct asking_reply *reply);
-int asking_reply_put(struct buf *out, const struct asking_reply *reply) MUST_USE;
+/* Into a frame that was begun; and the rest of one. */
+void asking_reply_put(struct buf *out, const struct asking_reply *reply);
 int asking_reply_get(struct frame *frame, struct asking_reply *ret_reply) MUST_USE;

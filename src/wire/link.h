@@ -12,7 +12,11 @@
 
 #include "wire/field.h"
 
-enum { LINK_PROTOCOL = 1 };
+/* Those of a box: from the lowest to this one. Since 2: LINK_ASKS, LINK_STATUS, LINK_HOLD, LINK_OWN_COMMANDS. */
+enum { LINK_PROTOCOL_LOWEST = 1, LINK_PROTOCOL = 2 };
+
+/* A bit of LINK_SUBSCRIBE, since protocol 2: of commands those alone that this client runs. */
+#define LINK_OWN_COMMANDS (UINT64_C(1) << 63)
 
 /* Events that may be under way to one client; what comes then is counted by its type (LINK_EVENT_LOST). */
 enum { LINK_CREDIT_MAX = 64 };
@@ -28,10 +32,12 @@ enum link_message {
 	/* a start, in a sealed memfd */
 	LINK_START = 16,         /* fields: of a sandbox, or of a job */
 	/* client -> box */
-	LINK_HELLO = 32,         /* u32 lowest, u32 highest protocol that is spoken; -> LINK_WELCOME, or the end */
+	LINK_HELLO = 32,         /* u32 lowest, u32 highest protocol that is spoken; -> LINK_WELCOME, and the end where
+				    it is another one */
 	LINK_CREDIT,             /* u32 more events */
 	LINK_SUBSCRIBE,          /* u64 ticket, u64 bits 1 << enum link_event */
-	LINK_RUN,                /* u64 ticket, fields; fds: 0, 1, 2, or none with "pty"; -> "command" */
+	LINK_RUN,                /* u64 ticket, fields (since 2: "token": TOKEN_HOLDS); fds: 0, 1, 2, or none and "pty";
+				    -> "command" */
 	LINK_KILL,               /* u64 ticket, u64 command, u64 signal */
 	LINK_STOP,               /* u64 ticket, u64 grace ms */
 	LINK_FREEZE,             /* u64 ticket */
@@ -39,10 +45,14 @@ enum link_message {
 	LINK_POLICY,             /* u64 ticket; fd: a snapshot, sealed; -> "ended": connections */
 	LINK_DEADLINE,           /* u64 ticket, u64 ms from now */
 	LINK_SAMPLE,             /* u64 ticket; -> what `atoll top` shows */
-	LINK_QUESTIONS,          /* u64 ticket; -> "questions": bytes, as CONTROL_QUESTIONS */
+	LINK_QUESTIONS,          /* u64 ticket; -> "questions": bytes, ASKING_QUESTIONS */
 	LINK_ANSWER,             /* u64 ticket, struct asking_reply; -> "grant" */
-	LINK_GRANTS,             /* u64 ticket, u64 after which number; -> "grants": bytes, as CONTROL_GRANTED */
+	LINK_GRANTS,             /* u64 ticket, u64 after which number; -> "grants": bytes, ASKING_GRANTS */
 	LINK_REVOKE,             /* u64 ticket, u64 number of a grant */
+	LINK_ASKS,               /* u64 ticket, u64 after, u32 enum asking_look; -> "after", "questions": what changed
+				    since; with ASKING_FOLLOW once anything has. One at a time */
+	LINK_STATUS,             /* u64 ticket; -> "status": doc/format/status.md */
+	LINK_HOLD,               /* u64 ticket, fields; as LINK_FREEZE, without a bound: "keep", "timeout_ms" */
 	/* box -> client */
 	LINK_WELCOME = 96,       /* u32 protocol, fields: "id", "atoll" */
 	LINK_REPLY,              /* u64 ticket, u32 enum err_code; where that is 0 fields, else those of an error */

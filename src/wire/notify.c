@@ -117,7 +117,7 @@ int notify_state_get(struct frame *frame, bool *ret_is_heard, const char **ret_t
 int notify_answer_put(struct buf *out, const struct asking_reply *reply)
 {
 	frame_begin(out, NOTIFY_ANSWER);
-	asking_reply_put_fields(out, reply);
+	asking_reply_put(out, reply);
 	return frame_end(out);
 }
 

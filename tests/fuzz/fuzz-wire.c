@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "wire/asking.h"
-#include "wire/control.h"
 #include "wire/gate.h"
 #include "wire/init.h"
 #include "wire/secret.h"
@@ -50,19 +49,6 @@ static void try_exit(struct frame *frame, struct buf *out)
 		return;
 	require(event.code >= -1 && event.code <= 255 && event.signal >= 0 && init_exit_put(out, &event) == 0);
 	require_same(out, frame);
-}
-
-static void try_exec(struct frame *frame, struct buf *out)
-{
-	struct control_exec exec;
-
-	if (control_exec_get(frame, &exec) < 0)
-		return;
-	require(exec.argv[0] && control_exec_put(out, &exec) == 0);
-	require_same(out, frame);
-	free(exec.argv);
-	free(exec.env);
-	free(exec.env_added);
 }
 
 static void try_secret(struct frame *frame, struct buf *out)
@@ -118,7 +104,9 @@ static void try_asking(struct frame *frame, struct buf *out)
 	int r;
 
 	if (asking_reply_get(&again[0], &reply) == 0) {
-		require(reply.scope < ASKING_SCOPE_COUNT && asking_reply_put(out, &reply) == 0);
+		frame_begin(out, 1);
+		asking_reply_put(out, &reply);
+		require(reply.scope < ASKING_SCOPE_COUNT && frame_end(out) == 0);
 		require_same(out, frame);
 	}
 	frame_begin(out, 1);
@@ -142,7 +130,7 @@ static void try_asking(struct frame *frame, struct buf *out)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static void (*const decoders[])(struct frame *frame, struct buf *out) = {
-		try_spawn, try_exit, try_exec, try_secret, try_gate, try_asking,
+		try_spawn, try_exit, try_secret, try_gate, try_asking,
 	};
 	cleanup_free uint8_t *copy = malloc(size ? size : 1);
 	struct buf out;

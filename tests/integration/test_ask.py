@@ -9,7 +9,7 @@ import time
 import pytest
 
 from atoll import wait_until
-from control import STATUS, STATUS_JSON, Control
+from control import Link
 from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
 from person import Person, find_questions
 
@@ -91,10 +91,8 @@ class Session:
         return follower
 
     def status(self):
-        with Control(self.box, self.id) as control:
-            kind, rest = control.ask(STATUS)
-        assert kind == STATUS_JSON
-        return json.loads(rest[5:])
+        with Link(self.box, self.id) as link:
+            return link.status()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from atoll import wait_until
-from control import ERROR, STATUS, STATUS_JSON, Control, frame
+from control import ERROR, STATUS, Control, Link
 
 SERVED, PATIENCE_S = 64, 20
 AUDIT = "atoll: 1\nextends: high\naudit: {files: all}\n"
@@ -36,26 +36,26 @@ def opening(sandbox):
 def test_a_client_that_does_not_read_makes_no_call_inside_wait(sandbox, opening):
     """It asks for more than its socket holds: the box gives the client up instead of waiting for it."""
     session = sandbox.sessions()[-1]
-    with Control(sandbox, session) as stuck:
+    with Link(sandbox, session) as stuck:
         stuck.socket.setblocking(False)
         until = time.monotonic() + PATIENCE_S
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             while time.monotonic() < until:
                 try:
-                    stuck.send(frame(STATUS))
+                    stuck.begin(STATUS)
                 except BlockingIOError:
                     time.sleep(0.01)
         assert all(float(opening.stdout.readline()) < 1 for _ in range(6))
-    with Control(sandbox, session) as other:
-        assert other.ask(STATUS)[0] == STATUS_JSON
+    with Link(sandbox, session) as other:
+        assert other.status()
 
 
 def test_a_client_too_many_is_told_so(sandbox, opening):
     session = sandbox.sessions()[-1]
     clients = []
     for _ in range(SERVED):
-        clients.append(Control(sandbox, session))
-        assert clients[-1].ask(STATUS)[0] == STATUS_JSON
+        clients.append(Link(sandbox, session))
+        assert clients[-1].status()
     with Control(sandbox, session) as another:
         kind, rest = another.receive()
         assert kind == ERROR and b"64 programs talk to this sandbox already" in rest

@@ -2,6 +2,7 @@
 """A running sandbox stands still for a snapshot: all of it, for a bounded time, and goes on as if nothing had been."""
 import json
 import os
+import subprocess
 import time
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import control
 import leaks
 from atoll import wait_until
-from control import Control
+from control import Control, Link
 
 # Counts in a file of its own as fast as it can, through forks, threads and a vfork that never ends by itself.
 COUNTERS = r"""
@@ -94,7 +95,7 @@ def test_only_one_holds_it(sandbox):
     with Control(sandbox, session) as first, Control(sandbox, session) as second:
         assert freeze(first)[0] == control.DONE
         kind, rest = freeze(second)
-        assert kind == control.ERROR and b"another snapshot" in rest
+        assert kind == control.ERROR and b"stands still already" in rest
         assert first.ask(control.THAW) == (control.DONE, control.u32(0))
     with Control(sandbox, session) as third:
         assert freeze(third)[0] == control.DONE
@@ -132,33 +133,33 @@ def test_end_of_the_box_ends_a_freeze(sandbox):
 
 def test_command_waits_for_the_end_of_a_freeze(sandbox):
     _, session = running(sandbox, "echo ready; exec sleep 1000")
-    with Control(sandbox, session) as holder, open(os.devnull, "r+") as null:
+    with Control(sandbox, session) as holder:
         assert freeze(holder)[0] == control.DONE
-        clients = [Control(sandbox, session) for _ in range(10)]
-        for client in clients:
-            client.send(control.exec_frame([b"/bin/true", b"x" * 60000]), [null.fileno()] * 3)
+        words = [sandbox.programs.atoll, "exec", session, "--", "/bin/echo", "x" * 60000]
+        clients = [subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                    **sandbox.popen_keywords()) for _ in range(4)]
         gone = clients.pop()
-        time.sleep(0.3)
-        gone.close()
-        with Control(sandbox, session) as other:
-            assert other.ask(control.STATUS)[0] == control.STATUS_JSON
+        time.sleep(0.5)
+        gone.kill()
+        gone.wait()
+        assert all(client.poll() is None for client in clients)
+        with Link(sandbox, session) as other:
+            assert other.status()["commands"] == 1
         assert holder.ask(control.THAW) == (control.DONE, control.u32(0))
         for client in clients:
-            assert client.receive()[0] == control.STARTED
-            kind, rest = client.receive()
-            assert kind == control.EXITED and rest[:5] == control.u32(0)
-            client.close()
+            assert client.communicate(timeout=20)[0] == b"x" * 60000 + b"\n" and client.returncode == 0
 
 
 def test_messages_end_a_freeze_before_the_box_hangs(sandbox):
     _, session = running(sandbox, "echo ready; exec sleep 1000")
-    with Control(sandbox, session) as holder, Control(sandbox, session) as runner, open(os.devnull, "r+") as null:
-        runner.send(control.exec_frame([b"/bin/bash", b"-c", b"trap : WINCH; while :; do sleep 0.05; done"]),
-                    [null.fileno()] * 3)
-        assert runner.receive()[0] == control.STARTED
+    with Control(sandbox, session) as holder, Link(sandbox, session, events=1 << control.STARTED) as runner, \
+            open(os.devnull, "r+") as null:
+        loop = [b"/bin/bash", b"-c", b"trap : WINCH; while :; do sleep 0.05; done"]
+        code, result = runner.request(control.RUN, *control.run_fields(loop), fds=[null.fileno()] * 3)
+        assert code == 0 and runner.until(control.STARTED)["command"] == result["command"], result
         assert freeze(holder)[0] == control.DONE
         for _ in range(1000):
-            runner.send(control.frame(control.SIGNAL, control.u32(28)))
+            runner.request(control.KILL, control.u64(result["command"]), control.u64(28))
         assert holder.ask(control.THAW) == (control.DONE, control.u32(1))
 
 

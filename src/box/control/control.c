@@ -19,23 +19,18 @@
 #include "wire/token.h"
 
 /*
- * The control socket of a live sandbox: `atoll exec`, `ps` and `stop`. It lies in a directory of mode 0700
+ * The control socket of a live sandbox: clients that speak of more than one thing at a time (control-link.h), and
+ * atoll-stage, which has one thing to say on a connection. It lies in a directory of mode 0700
  * that is not in the sandbox's view, and every peer must be the owner or root by SO_PEERCRED. A command that
  * comes in this way is started by the same init under the same walls as any other: there is no weaker way in.
  */
 
-enum { MS_NS = 1000000, BACKLOG = 16, STATUS_MAX = 64 << 10 };
+enum { MS_NS = 1000000, BACKLOG = 16 };
 
 static void client_free(struct client *client)
 {
 	if (freeze_is_held_by(client->box->run.freeze, &client->freeze) && freeze_end(client->box->run.freeze) < 0)
 		run_end(&client->box->run, ENDED_POLICY);
-	if (client->command) {
-		client->command->client = NULL;
-		/* Nobody is there to read or to type: what the terminal would do when its line is cut. */
-		if (!client->command->has_exited && command_signal(client->command, SIGHUP) < 0)
-			run_end(&client->box->run, ENDED_POLICY);
-	}
 	link_free(client);
 	policy_change_forget_asker(&client->box->gates.net, client);
 	loop_remove(client->box->run.loop, &client->source);
@@ -44,100 +39,6 @@ static void client_free(struct client *client)
 		if (client->box->control.clients[i] == client)
 			client->box->control.clients[i] = NULL;
 	free(client);
-}
-
-static int start_exec(struct client *client, const struct control_exec *exec, const int *fds)
-{
-	struct box *box = client->box;
-	char **env = command_environment(box, exec);
-	struct command_request request = {
-		.argv = exec->argv,
-		.env = env,
-		.cwd = exec->cwd ? exec->cwd : box->run.request->project,
-		.fds = fds,
-		.tty = exec->flags & CONTROL_EXEC_TTY ? STDIO_ALL : 0,
-		.rows = exec->rows,
-		.columns = exec->columns,
-		.client = client,
-	};
-	int r = env ? command_start(box, &request, &client->command) : -ENOMEM;
-
-	strv_free(env);
-	return r;
-}
-
-static int on_exec(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-	struct control_exec exec;
-	struct err err;
-	int r = control_exec_get(frame, &exec);
-
-	if (r < 0)
-		return r;
-	r = client->box->run.ended != ENDED_NOT ? -ESHUTDOWN : start_exec(client, &exec, fds);
-	free(exec.argv);
-	free(exec.env);
-	free(exec.env_added);
-	if (r < 0) {
-		err_set(&err, ERR_INTERNAL, -r, "exec",
-			r == -EAGAIN ? "too many commands run in this sandbox (%s)"
-				     : "cannot start a command in this sandbox: %s",
-			err_errno_name(-r));
-		client_reply_error(client, &err);
-		return 0;
-	}
-	client->state = CLIENT_EXEC;
-	return 0;
-}
-
-static int on_signal(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-	uint32_t signal_number = frame_get_u32(frame);
-
-	if (frame_finish(frame) < 0 || signal_number < 1 || signal_number > 64)
-		return -EBADMSG;
-	return client->command ? command_signal(client->command, (int)signal_number) : 0;
-}
-
-static int on_continue(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	return client->command ? command_continue(client->command) : 0;
-}
-
-static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-	struct json json;
-	struct buf text;
-
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	buf_init(&text, STATUS_MAX);
-	json_init(&json, &text);
-	status_put(client->box, control_is_followed(client->box), &json);
-	frame_begin(&client->box->run.out, CONTROL_STATUS_JSON);
-	frame_put_bytes(&client->box->run.out, text.bytes, text.size);
-	client_reply(client, buf_error(&text) ? buf_error(&text) : frame_end(&client->box->run.out), NULL, 0);
-	buf_done(&text);
-	return 0;
-}
-
-static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-	uint32_t grace_ms = frame_get_u32(frame);
-
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	client->state = CLIENT_STOPPING;
-	control_stop(client->box, grace_ms);
-	return 0;
 }
 
 void control_stop(struct box *box, uint32_t grace_ms)
@@ -165,7 +66,8 @@ void control_freeze_error(const struct box *box, int r, struct err *err)
 			trust_level_names[box->detection.agent_trust.level]);
 		err_hint(err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");
 	} else if (r == -EBUSY) {
-		err_set(err, ERR_STATE, EBUSY, "freeze", "another snapshot of this sandbox is being taken");
+		err_set(err, ERR_STATE, EBUSY, "freeze",
+			"it stands still already, for a snapshot or for another client");
 		err_hint(err, "try again when it is done");
 	} else if (r == -ETIMEDOUT) {
 		err_set(err, ERR_STATE, EAGAIN, "freeze",
@@ -241,57 +143,11 @@ static int on_review(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return 0;
 }
 
-static void policy_changed(void *asker, const struct err *err, uint32_t ended)
-{
-	struct client *client = asker;
-
-	client->state = CLIENT_DONE;
-	if (err)
-		client_reply_error(client, err);
-	else
-		client_reply_u32(client, CONTROL_CHANGED, ended);
-}
-
-static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-	struct policy_change_asker asker = { policy_changed, client, client->uid, client->pid };
-	struct box *box = client->box;
-	struct err err = { 0 };
-	int r;
-
-	if (frame_finish(frame) < 0)
-		return -EBADMSG;
-	client->state = CLIENT_CHANGING;
-	r = box->run.ended != ENDED_NOT ? -ESHUTDOWN : policy_change_begin(&box->gates.net, fds[0], &asker, &err);
-	if (r >= 0)
-		return 0;
-	client->state = CLIENT_DONE;
-	/* Without a reason of its own it was the log that failed. */
-	if (err.code == ERR_NONE) {
-		err_set(&err, ERR_STATE, -r, "policy", "the session is ending");
-		run_end(&box->run, ENDED_POLICY);
-	}
-	client_reply_error(client, &err);
-	return 0;
-}
-
 static const struct frame_rule client_rules[] = {
 	{ LINK_HELLO, 1 << CLIENT_NEW, 64, 0, 0, link_on_hello },
-	{ CONTROL_POLICY, 1 << CLIENT_NEW, 64, 1, 1, on_policy },
-	{ CONTROL_EXEC, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 3, 3, on_exec },
-	{ CONTROL_SIGNAL, 1 << CLIENT_EXEC, 64, 0, 0, on_signal },
-	{ CONTROL_CONTINUE, 1 << CLIENT_EXEC, 64, 0, 0, on_continue },
-	{ CONTROL_STATUS, 1 << CLIENT_NEW, 64, 0, 0, on_status },
-	{ CONTROL_STOP, 1 << CLIENT_NEW, 64, 0, 0, on_stop },
 	{ CONTROL_FREEZE, 1 << CLIENT_NEW, CONTROL_FREEZE_NAME_MAX, 0, 0, on_freeze },
 	{ CONTROL_THAW, 1 << CLIENT_FREEZING, 64, 0, 0, on_thaw },
 	{ CONTROL_REVIEW, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 0, 0, on_review },
-	{ CONTROL_TOKEN, 1 << CLIENT_NEW, TOKEN_HELD_MAX, 0, 0, client_on_token },
-	{ CONTROL_ASKS, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 64, 0, 0, client_on_asks },
-	{ CONTROL_ANSWER, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 128, 0, 0, client_on_answer },
-	{ CONTROL_GRANTS, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 64, 0, 0, client_on_grants },
-	{ CONTROL_REVOKE, 1 << CLIENT_NEW | 1 << CLIENT_ASKING, 64, 0, 0, client_on_revoke },
 };
 
 static bool is_spawning(const struct box *box)
@@ -311,14 +167,10 @@ static bool must_wait(struct client *client)
 	uint8_t header[FRAME_HEADER_SIZE];
 	ssize_t n;
 
-	if ((client->state != CLIENT_NEW && !client->link) ||
-	    (!freeze_is_on(client->box->run.freeze) && !is_spawning(client->box)))
+	if (!client->link || !is_spawning(client->box))
 		return false;
 	n = recv(client->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
-	if (n != (ssize_t)sizeof header)
-		return false;
-	return client->link ? link_must_wait(client, frame_peek_type(header), is_spawning(client->box))
-			    : frame_peek_type(header) == CONTROL_EXEC;
+	return n == (ssize_t)sizeof header && link_must_wait(client, frame_peek_type(header), true);
 }
 
 static int client_ready(void *context, uint32_t events)
@@ -482,8 +334,8 @@ bool control_is_followed(const struct box *box)
 static void tell_followers(struct box *box)
 {
 	for (size_t i = 0; box->approval.queue.state && i < BOX_CLIENTS_MAX; i++)
-		if (box->control.clients[i])
-			client_tell_questions(box->control.clients[i]);
+		if (box->control.clients[i] && box->control.clients[i]->link)
+			link_tell_questions(box->control.clients[i]);
 }
 
 int control_check(struct box *box)
@@ -514,52 +366,25 @@ void control_resume(struct box *box)
 	}
 }
 
-void control_command_started(struct box *box, struct command *command, int master_fd)
-{
-	struct client *client = command->client;
-
-	link_command_started(box, command, master_fd);
-	if (!client || client->link)
-		return;
-	frame_begin(&box->run.out, CONTROL_STARTED);
-	client_reply(client, frame_end(&box->run.out), &master_fd, master_fd >= 0);
-}
-
-void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number)
-{
-	link_command_stopped(box, command, signal_number);
-	if (command->client && !command->client->link)
-		client_reply_u32(command->client, CONTROL_STOPPED, signal_number);
-}
-
 /* For people and programs: why there is no more of it. */
 static const char *command_end_name(const struct box *box, const struct command *command, const char *lost)
 {
 	if (lost)
 		return lost;
-	return command->is_overdue ? "time" : ended_names[command->has_exited ? ENDED_EXIT : box->run.ended];
+	if (command->is_overdue)
+		return "time";
+	return ended_names[!command->has_exited ? box->run.ended : command->result.signal ? ENDED_SIGNAL : ENDED_EXIT];
 }
 
 void control_command_ended(struct box *box, struct command *command)
 {
-	struct client *client = command->client;
-	int status = command->has_exited ? command_status(command) : 128 + SIGKILL;
-	const char *lost = NULL, *ended;
+	const char *lost = NULL;
 	int lost_errno = command->has_stdio ? stdio_lost(&command->stdio, &lost) : 0;
 
-	ended = command_end_name(box, command, lost_errno ? lost : NULL);
 	if (!command->is_told)
-		link_command_ended(box, command, ended, lost_errno);
+		link_command_ended(box, command, command_end_name(box, command, lost_errno ? lost : NULL), lost_errno);
 	command->is_told = true;
 	command->client = NULL;
-	if (!client || client->link)
-		return;
-	frame_begin(&box->run.out, CONTROL_EXITED);
-	frame_put_u32(&box->run.out, (uint32_t)status);
-	frame_put_u32(&box->run.out, (uint32_t)(lost_errno ? lost_errno : command->failed_errno));
-	frame_put_string(&box->run.out, ended);
-	client_reply(client, frame_end(&box->run.out), NULL, 0);
-	client->command = NULL;
 }
 
 void control_close(struct box *box)
@@ -588,8 +413,6 @@ void control_dismiss_clients(struct box *box)
 
 		if (!client)
 			continue;
-		if (client->state == CLIENT_STOPPING)
-			client_reply_u32(client, CONTROL_DONE, 0);
 		if (client->link)
 			link_conclude(client);
 		client_free(client);

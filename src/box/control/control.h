@@ -39,7 +39,5 @@ bool control_is_followed(const struct box *box);
 /* Commands that had to wait may be able to start now. */
 void control_resume(struct box *box);
 
-/* Who asked for a command hears of it: master_fd (borrowed) of its terminal, or FD_NONE. */
-void control_command_started(struct box *box, struct command *command, int master_fd);
-void control_command_stopped(struct box *box, struct command *command, uint32_t signal_number);
+/* It has exited, or is over with the sandbox: clients hear of it, once. */
 void control_command_ended(struct box *box, struct command *command);

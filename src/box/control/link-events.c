@@ -87,6 +87,7 @@ struct happening {
 	void (*put)(struct buf *out, const void *context);
 	const void *context;
 	const struct client *owner; /* who alone gets the descriptor */
+	const struct command *command; /* that it is about; NULL: none */
 	int fd;
 };
 
@@ -104,10 +105,15 @@ static void tell(struct client *client, const struct happening *happening)
 		note_lost(client->link, happening->type);
 }
 
+static bool concerns(const struct client *client, const struct happening *happening)
+{
+	return !client->link->own_commands || !happening->command || happening->command->client == client;
+}
+
 static void tell_all(struct box *box, const struct happening *happening)
 {
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
-		if (wants(box->control.clients[i], happening->type))
+		if (wants(box->control.clients[i], happening->type) && concerns(box->control.clients[i], happening))
 			tell(box->control.clients[i], happening);
 }
 
@@ -145,7 +151,7 @@ void link_command_started(struct box *box, const struct command *command, int ma
 {
 	const struct happening started = {
 		.type = LINK_EVENT_STARTED, .put = put_command, .context = command, .owner = command->client,
-		.fd = master_fd,
+		.command = command, .fd = master_fd,
 	};
 
 	tell_all(box, &started);
@@ -168,7 +174,8 @@ void link_command_stopped(struct box *box, const struct command *command, uint32
 {
 	const struct stopped context = { command, signal_number };
 	const struct happening stopped = {
-		.type = LINK_EVENT_STOPPED, .put = put_stopped, .context = &context, .fd = FD_NONE,
+		.type = LINK_EVENT_STOPPED, .put = put_stopped, .context = &context, .command = command,
+		.fd = FD_NONE,
 	};
 
 	tell_all(box, &stopped);
@@ -204,7 +211,8 @@ void link_command_ended(struct box *box, const struct command *command, const ch
 {
 	const struct command_end context = { command, ended, lost_errno };
 	const struct happening exited = {
-		.type = LINK_EVENT_EXIT, .put = put_command_end, .context = &context, .fd = FD_NONE,
+		.type = LINK_EVENT_EXIT, .put = put_command_end, .context = &context, .command = command,
+		.fd = FD_NONE,
 	};
 
 	tell_all(box, &exited);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/socket.h>
+
+#include "approve/token-grants.h"
+#include "base/json.h"
 #include "base/str.h"
+#include "box/control/control.h"
 #include "box/control/link-state.h"
 #include "box/report/status.h"
 #include "wire/asking.h"
-#include "wire/control.h"
+#include "wire/token.h"
 
 /* What a linked client asks for, each with its ticket. */
 
-enum { MS_NS = 1000000, REQUEST_MAX = 256, QUESTIONS_MAX = 100 << 10 };
+enum { MS_NS = 1000000, REQUEST_MAX = 256, QUESTIONS_MAX = 100 << 10, STATUS_MAX = 64 << 10 };
 
 static int reply_errno(struct client *client, uint64_t ticket, const char *stage, int errnum, const char *what)
 {
@@ -53,6 +58,8 @@ static int on_subscribe(void *context, struct frame *frame, int *fds, size_t fd_
 	struct client *client = context;
 	uint64_t ticket = frame_get_u64(frame), mask = frame_get_u64(frame);
 
+	client->link->own_commands = mask & LINK_OWN_COMMANDS;
+	mask &= ~LINK_OWN_COMMANDS;
 	if (frame_finish(frame) < 0 || mask >> LINK_EVENT_COUNT)
 		return -EBADMSG;
 	client->link->mask = mask;
@@ -66,8 +73,12 @@ static int on_subscribe(void *context, struct frame *frame, int *fds, size_t fd_
 }
 
 struct run_fields {
-	struct control_exec exec;
+	char **argv;
+	const char *cwd;
+	struct command_variables variables;
 	uint64_t pty, keep, timeout_ms;
+	const void *token;       /* borrowed; NULL: none */
+	size_t token_size;
 };
 
 static int get_run_field(struct run_fields *run, const struct field *field)
@@ -78,12 +89,17 @@ static int get_run_field(struct run_fields *run, const struct field *field)
 		const char **text;
 		uint64_t *number;
 	} const table[] = {
-		{ "argv", &run->exec.argv, NULL, NULL },      { "env", &run->exec.env, NULL, NULL },
-		{ "env_add", &run->exec.env_added, NULL, NULL }, { "cwd", NULL, &run->exec.cwd, NULL },
+		{ "argv", &run->argv, NULL, NULL },      { "env", &run->variables.env, NULL, NULL },
+		{ "env_add", &run->variables.added, NULL, NULL }, { "cwd", NULL, &run->cwd, NULL },
 		{ "pty", NULL, NULL, &run->pty },             { "keep", NULL, NULL, &run->keep },
 		{ "timeout_ms", NULL, NULL, &run->timeout_ms },
 	};
 
+	if (str_equal(field->key, "token") && field->kind == FIELD_BYTES && field->size) {
+		run->token = field->bytes;
+		run->token_size = field->size;
+		return 0;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		if (!str_equal(table[i].key, field->key))
 			continue;
@@ -113,7 +129,7 @@ static int get_run(struct frame *frame, struct run_fields *run)
 		}
 		field = (struct field){ 0 };
 	}
-	return r < 0 || !run->exec.argv || !run->exec.argv[0] ? -EBADMSG : 0;
+	return r < 0 || !run->argv || !run->argv[0] ? -EBADMSG : 0;
 }
 
 /* "pty" is rows << 16 | columns, and then there are no streams. */
@@ -121,15 +137,15 @@ static int start_command(struct client *client, const struct run_fields *run, co
 {
 	struct box *box = client->box;
 	char *none[] = { NULL };
-	struct control_exec exec = run->exec;
+	struct command_variables variables = run->variables;
 	char **env;
 	int r;
 
-	exec.env = exec.env ? exec.env : none;
-	exec.env_added = exec.env_added ? exec.env_added : none;
-	env = command_environment(box, &exec);
+	variables.env = variables.env ? variables.env : none;
+	variables.added = variables.added ? variables.added : none;
+	env = command_environment(box, &variables);
 	r = env ? command_start(box, &(struct command_request){
-		.argv = exec.argv, .env = env, .cwd = exec.cwd ? exec.cwd : box->run.request->project, .fds = fds,
+		.argv = run->argv, .env = env, .cwd = run->cwd ? run->cwd : box->run.request->project, .fds = fds,
 		.tty = run->pty ? STDIO_ALL : 0, .rows = (uint16_t)(run->pty >> 16), .columns = (uint16_t)run->pty,
 		.client = client }, ret) : -ENOMEM;
 	strv_free(env);
@@ -142,28 +158,48 @@ static int start_command(struct client *client, const struct run_fields *run, co
 	return 0;
 }
 
+/* What a token lets happen holds from before the command that it came with. 1: it does not hold, as *err says. */
+static int add_token(struct client *client, const struct run_fields *run, struct err *err)
+{
+	struct frame frame;
+	int r;
+
+	if (!run->token)
+		return 0;
+	/* It lies in the buffer that messages are received in. */
+	r = frame_open(&frame, (void *)run->token, run->token_size);
+	if (r < 0 || frame.type != TOKEN_HOLDS)
+		return err_set(err, ERR_USAGE, EBADMSG, "token", "this is no token that holds") < 0;
+	return token_grants_add(&client->box->approval.queue, &frame, err);
+}
+
 static int on_run(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
 	uint64_t ticket = frame_get_u64(frame);
 	struct command *command = NULL;
 	struct run_fields run = { 0 };
+	struct err err = { 0 };
 	int r = get_run(frame, &run);
 
 	if (r == 0 && fd_count != (run.pty ? 0 : 3))
 		r = -EBADMSG;
 	if (r == 0 && freeze_is_on(client->box->run.freeze))
 		r = reply_errno(client, ticket, "exec", EBUSY, "everything in this sandbox stands still");
-	else if (r == 0 && !is_ending(client, ticket)) {
+	else if (r == 0 && !is_ending(client, ticket) && (r = add_token(client, &run, &err)) != 0)
+		r = reply_failure(client, ticket, r, &err);
+	else if (r == 0 && client->box->run.ended == ENDED_NOT) {
 		r = start_command(client, &run, fds, &command);
 		if (r < 0)
-			r = reply_errno(client, ticket, "exec", -r, "cannot start a command in this sandbox");
+			r = reply_errno(client, ticket, "exec", -r,
+					r == -EAGAIN ? "too many commands run in this sandbox"
+						     : "cannot start a command in this sandbox");
 		else
 			link_reply_u64(client, ticket, "command", command->id);
 	}
-	free(run.exec.argv);
-	free(run.exec.env);
-	free(run.exec.env_added);
+	free(run.argv);
+	free(run.variables.env);
+	free(run.variables.added);
 	return r;
 }
 
@@ -190,8 +226,10 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 	struct client *client = context;
 	uint64_t ticket = frame_get_u64(frame), grace_ms = frame_get_u64(frame);
 
-	if (frame_finish(frame) < 0 || grace_ms > UINT32_MAX || client->link->stop_ticket)
+	if (frame_finish(frame) < 0 || grace_ms > UINT32_MAX)
 		return -EBADMSG;
+	if (client->link->stop_ticket)
+		return reply_errno(client, ticket, "stop", EBUSY, "it is being stopped already");
 	client->link->stop_ticket = ticket;
 	control_stop(client->box, (uint32_t)grace_ms);
 	return 0;
@@ -216,11 +254,67 @@ static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return 0;
 }
 
+struct hold_fields {
+	uint64_t keep, timeout_ms;
+	const char *reason;
+};
+
+static int get_hold(struct frame *frame, struct hold_fields *hold)
+{
+	struct field field = { 0 };
+	int r;
+
+	while ((r = field_get(frame, &field)) == 1) {
+		if (field.kind == FIELD_U64 && str_equal(field.key, "keep"))
+			hold->keep = field.number;
+		else if (field.kind == FIELD_U64 && str_equal(field.key, "timeout_ms"))
+			hold->timeout_ms = field.number;
+		else if (field.kind == FIELD_STRING && str_equal(field.key, "reason"))
+			hold->reason = field.bytes;
+		else
+			r = -EBADMSG;
+		free(field.strings);
+		if (r < 0)
+			return r;
+		field = (struct field){ 0 };
+	}
+	return r;
+}
+
+/* Of nobody who is connected: whoever may speak to this sandbox may end it. */
+static const struct freeze_holder kept_freeze = { .thawed = freeze_log };
+
+static int on_hold(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame), until_ns = UINT64_MAX;
+	struct hold_fields hold = { .timeout_ms = UINT64_MAX };
+	struct err err = { 0 };
+	int r = get_hold(frame, &hold);
+
+	if (r < 0)
+		return r;
+	if (hold.timeout_ms < UINT64_MAX / MS_NS / 2)
+		until_ns = clock_monotonic_ns() + hold.timeout_ms * MS_NS;
+	/* The one that holds it may say so again. */
+	if (!freeze_is_held_by(client->box->run.freeze, &client->freeze))
+		client->freeze = (struct freeze_holder){ .thawed = freeze_log };
+	r = freeze_begin_lasting(client->box->run.freeze, hold.keep ? &kept_freeze : &client->freeze,
+				 hold.reason ? hold.reason : "frozen by its owner", until_ns);
+	if (r < 0) {
+		control_freeze_error(client->box, r, &err);
+		return link_reply_error(client, ticket, &err);
+	}
+	link_reply_done(client, ticket);
+	return 0;
+}
+
 static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
 	uint64_t ticket = frame_get_u64(frame);
-	bool was_held = freeze_is_held_by(client->box->run.freeze, &client->freeze);
+	bool was_held = freeze_is_held_by(client->box->run.freeze, &client->freeze) ||
+			freeze_is_held_by(client->box->run.freeze, &kept_freeze);
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
@@ -316,9 +410,82 @@ static int on_questions(void *context, struct frame *frame, int *fds, size_t fd_
 	if (r < 0)
 		return reply_failure(client, ticket, r, &err);
 	buf_init(&list, QUESTIONS_MAX);
-	frame_begin(&list, CONTROL_QUESTIONS);
+	frame_begin(&list, ASKING_QUESTIONS);
 	(void)queue_put_questions(&client->box->approval.queue, 0, true, &list);
 	return reply_list(client, ticket, "questions", &list);
+}
+
+static int reply_asks(struct client *client, uint64_t ticket, bool is_shown)
+{
+	struct buf list, *out;
+	int r;
+
+	buf_init(&list, QUESTIONS_MAX);
+	frame_begin(&list, ASKING_QUESTIONS);
+	client->told = queue_put_questions(&client->box->approval.queue, client->told, is_shown, &list);
+	r = frame_end(&list);
+	if (r == 0) {
+		out = link_reply_begin(client, ticket, ERR_NONE);
+		field_put_u64(out, "after", client->told);
+		field_put_bytes(out, "questions", list.bytes, list.size);
+		link_reply_send(client, NULL, 0);
+	}
+	buf_done(&list);
+	return r;
+}
+
+void link_tell_questions(struct client *client)
+{
+	uint64_t ticket = client->link->asks_ticket;
+
+	if (!ticket || queue_generation(&client->box->approval.queue) <= client->told)
+		return;
+	client->link->asks_ticket = 0;
+	if (reply_asks(client, ticket, true) < 0)
+		shutdown(client->fd, SHUT_RDWR);
+}
+
+static int on_asks(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame), after = frame_get_u64(frame);
+	uint32_t look = frame_get_u32(frame);
+	struct err err = { 0 };
+	int r;
+
+	if (frame_finish(frame) < 0 || look >= ASKING_LOOK_COUNT)
+		return -EBADMSG;
+	if (client->link->asks_ticket)
+		return reply_errno(client, ticket, "ask", EBUSY, "this handle follows the questions already");
+	client->told = after;
+	if (look == ASKING_FOLLOW) {
+		client->is_follower = true;
+		client->box->approval.queue.listeners_until_ns = 0;
+		client->link->asks_ticket = ticket;
+		link_tell_questions(client);
+		return 0;
+	}
+	r = look == ASKING_LIST ? queue_split_late(&client->box->approval.queue) : 0;
+	return r < 0 ? reply_failure(client, ticket, r, &err) : reply_asks(client, ticket, look != ASKING_FIND);
+}
+
+static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame);
+	cleanup_buf struct buf text = { 0 };
+	struct json json;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	buf_init(&text, STATUS_MAX);
+	json_init(&json, &text);
+	status_put(client->box, control_is_followed(client->box), &json);
+	if (buf_error(&text))
+		return reply_errno(client, ticket, "status", -buf_error(&text), "there is too much to tell");
+	field_put_bytes(link_reply_begin(client, ticket, ERR_NONE), "status", text.bytes, text.size);
+	link_reply_send(client, NULL, 0);
+	return 0;
 }
 
 static int on_grants(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -330,7 +497,7 @@ static int on_grants(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (frame_finish(frame) < 0 || after > UINT32_MAX)
 		return -EBADMSG;
 	buf_init(&list, QUESTIONS_MAX);
-	frame_begin(&list, CONTROL_GRANTED);
+	frame_begin(&list, ASKING_GRANTS);
 	queue_put_grants(&client->box->approval.queue, (uint32_t)after, &list);
 	return reply_list(client, ticket, "grants", &list);
 }
@@ -391,6 +558,9 @@ static const struct frame_rule rules[] = {
 	{ LINK_ANSWER, LINKED, REQUEST_MAX, 0, 0, on_answer },
 	{ LINK_GRANTS, LINKED, REQUEST_MAX, 0, 0, on_grants },
 	{ LINK_REVOKE, LINKED, REQUEST_MAX, 0, 0, on_revoke },
+	{ LINK_ASKS, LINKED, REQUEST_MAX, 0, 0, on_asks },
+	{ LINK_HOLD, LINKED, FRAME_MESSAGE_MAX, 0, 0, on_hold },
+	{ LINK_STATUS, LINKED, REQUEST_MAX, 0, 0, on_status },
 #undef LINKED
 };
 

@@ -19,7 +19,9 @@ struct link {
 	uint64_t next;            /* the number of its next event */
 	uint32_t credit;
 	bool was_announced, was_frozen, has_lost;
+	bool own_commands;        /* of commands it hears those alone that are its own */
 	uint64_t stop_ticket, change_ticket;
+	uint64_t asks_ticket;     /* of LINK_ASKS, while there is nothing new behind client->told; 0: none */
 	struct link_lost lost[LINK_EVENT_COUNT];
 };
 

@@ -54,17 +54,31 @@ int link_reply_error(struct client *client, uint64_t ticket, const struct err *e
 	return 0;
 }
 
+static void send_welcome(struct client *client, uint32_t protocol)
+{
+	struct buf *out = link_message(client->box);
+
+	frame_begin(out, LINK_WELCOME);
+	frame_put_u32(out, protocol);
+	field_put_string(out, "id", client->box->run.request->session);
+	field_put_string(out, "atoll", ATOLL_VERSION);
+	link_reply_send(client, NULL, 0);
+}
+
 int link_on_hello(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
 	uint32_t lowest = frame_get_u32(frame), highest = frame_get_u32(frame);
-	struct buf *out;
+	uint32_t spoken = highest < LINK_PROTOCOL ? highest : LINK_PROTOCOL;
 	int r = frame_finish(frame);
 
-	if (r == 0 && (lowest > LINK_PROTOCOL || highest < LINK_PROTOCOL))
-		r = -EPROTO;
 	if (r < 0)
 		return r;
+	/* Which one would do is said before it is cut off. */
+	if (lowest > LINK_PROTOCOL || highest < LINK_PROTOCOL_LOWEST || lowest > highest) {
+		send_welcome(client, LINK_PROTOCOL);
+		return -EPROTO;
+	}
 	client->link = calloc(1, sizeof *client->link);
 	if (!client->link)
 		return -ENOMEM;
@@ -72,12 +86,7 @@ int link_on_hello(void *context, struct frame *frame, int *fds, size_t fd_count)
 	client->link->next = 1;
 	client->link->credit = LINK_CREDIT_MAX;
 	link_prepare(client->box);
-	out = link_message(client->box);
-	frame_begin(out, LINK_WELCOME);
-	frame_put_u32(out, LINK_PROTOCOL);
-	field_put_string(out, "id", client->box->run.request->session);
-	field_put_string(out, "atoll", ATOLL_VERSION);
-	link_reply_send(client, NULL, 0);
+	send_welcome(client, spoken);
 	return 0;
 }
 

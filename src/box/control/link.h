@@ -27,6 +27,9 @@ int link_dispatch(struct client *client);
 /* Whether its next message must not be heard yet. */
 bool link_must_wait(const struct client *client, uint16_t type, bool is_spawning);
 
+/* Answers who follows questions, where there is something new. */
+void link_tell_questions(struct client *client);
+
 /* It has hung up, or the sandbox has ended and it was told so. */
 void link_free(struct client *client);
 

@@ -3,7 +3,7 @@
 
 /*
  * What a running sandbox is and uses at this moment, as one JSON object (doc/format/status.md): the answer to
- * CONTROL_STATUS, for `atoll top`. Bounded, and cheap enough to be asked each second. Run by atoll-box.
+ * LINK_STATUS and LINK_SAMPLE, for `atoll top`. Bounded, and cheap enough to be asked each second. Run by atoll-box.
  */
 
 #include "base/json.h"

@@ -9,11 +9,10 @@
 #include "box/state/sandbox.h"
 #include "gate-net/gate.h"
 #include "session/environment.h"
-#include "wire/control.h"
 
 enum { MS_NS = 1000000 };
 
-char **command_environment(const struct box *box, const struct control_exec *exec)
+char **command_environment(const struct box *box, const struct command_variables *given)
 {
 	const struct run_request *run = box->run.request;
 	char session[32], home[PATH_MAX + 8];
@@ -27,11 +26,11 @@ char **command_environment(const struct box *box, const struct control_exec *exe
 		.forced = forced,
 	};
 
-	if (exec) {
+	if (given) {
 		input.fallback = input.caller;
 		input.kept = input.added;
-		input.caller = (const char *const *)exec->env;
-		input.added = (const char *const *)exec->env_added;
+		input.caller = (const char *const *)given->env;
+		input.added = (const char *const *)given->added;
 	}
 	if (str_format(session, sizeof session, "ATOLL_SESSION=%s", run->session) < 0 ||
 	    str_format(home, sizeof home, "HOME=%s", run->home[0] ? run->home : "/") < 0)

@@ -10,7 +10,6 @@
 
 struct box;
 struct client;
-struct control_exec;
 
 struct command {
 	struct box *box;
@@ -22,7 +21,7 @@ struct command {
 	bool has_exited; /* init said so; streams may still deliver */
 	bool is_overdue; /* killed by time.command */
 	bool outlives_client;
-	bool is_told;	 /* those that link have heard of its end */
+	bool is_told;	 /* clients have heard of its end */
 	struct stdio stdio;
 	struct console console; /* of the main command; `atoll exec` relays its terminal itself */
 	struct client *client;	/* who asked for it; NULL: the run, or a client that left */
@@ -43,11 +42,16 @@ struct command_request {
 	struct client *client;
 };
 
+/* What a client gives for its command: borrowed NAME=value, the first as far as the policy passes it. */
+struct command_variables {
+	char **env, **added;
+};
+
 /*
- * What a command of `atoll exec` finds in its environment; exec NULL: what the run's own does. The same but for what
- * the client gives. Owned by the caller (strv_free()); NULL: out of memory.
+ * What a client's command finds in its environment; given NULL: what the run's own does. The same but for what the
+ * client gives. Owned by the caller (strv_free()); NULL: out of memory.
  */
-char **command_environment(const struct box *box, const struct control_exec *exec);
+char **command_environment(const struct box *box, const struct command_variables *given);
 
 /*
  * Makes the streams and sends INIT_SPAWN. May be called before init lives: the message waits in the socket.

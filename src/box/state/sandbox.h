@@ -33,7 +33,7 @@ struct box_control {
 	bool has_name;                /* the socket's name stands, also where nobody listens there any more */
 	struct client *clients[BOX_CLIENTS_MAX];
 	struct buf link_out;          /* messages to those that link (control-link.h) */
-	uint64_t stop_ns;             /* CONTROL_STOP: when patience ends; UINT64_MAX: nobody asked */
+	uint64_t stop_ns;             /* LINK_STOP: when patience ends; UINT64_MAX: nobody asked */
 };
 
 /* What the loop waits for beside that (serve.c). */

@@ -2,12 +2,15 @@
 #include "client/api/context.h"
 
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/str.h"
 #include "client/api/fault.h"
 #include "client/api/record.h"
+#include "os/fd.h"
+#include "wire/link.h"
 
 /*
  * atoll finds its places by a few variables (session/directories.c). A context has the places, and the variables that
@@ -204,9 +207,23 @@ static int make_environment(struct atoll_context *context, const atoll_record *r
 	return r;
 }
 
+/* END always comes, and FAILED where nothing began. */
+static void take_events(struct atoll_context *context, const struct atoll_record *record)
+{
+	const uint64_t all = (UINT64_C(1) << LINK_EVENT_COUNT) - 1;
+	uint64_t events = all & ~(UINT64_C(1) << LINK_EVENT_LOG), log_events = 0, own_commands = 0;
+
+	(void)record_u64(record, "events", &events);
+	(void)record_u64(record, "own_commands", &own_commands);
+	if (record_u64(record, "log_events", &log_events) && log_events)
+		events |= UINT64_C(1) << LINK_EVENT_LOG;
+	context->events = (events & all) | 1u << LINK_EVENT_FAILED | 1u << LINK_EVENT_END;
+	context->own_commands = own_commands;
+}
+
 static int fill(struct atoll_context *context, const atoll_record *record, struct atoll_error *error)
 {
-	uint64_t timeout_ms = TIMEOUT_MS, log_events = 0;
+	uint64_t timeout_ms = TIMEOUT_MS;
 	char programs[PATH_MAX];
 	int r = take_path(record, "programs", programs_hint, programs, error);
 
@@ -225,7 +242,7 @@ static int fill(struct atoll_context *context, const atoll_record *record, struc
 	}
 	record_u64(record, "timeout_ms", &timeout_ms);
 	context->timeout_ms = timeout_ms > TIMEOUT_MAX_MS ? TIMEOUT_MAX_MS : (int)timeout_ms;
-	context->wants_log = record_u64(record, "log_events", &log_events) && log_events;
+	take_events(context, record);
 	return make_environment(context, record, error);
 }
 
@@ -244,7 +261,9 @@ int atoll_context_new(const atoll_record *record, atoll_context **ret, struct at
 	context->references = 1;
 	context->pid = getpid();
 	context->uid = getuid();
-	r = fill(context, record, error);
+	r = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	context->wake_fd = r < 0 ? -errno : fd_move_above(r, 3);
+	r = context->wake_fd < 0 ? fault_errno(error, context->wake_fd, "context") : fill(context, record, error);
 	if (r < 0)
 		atoll_context_free(context);
 	else
@@ -263,6 +282,7 @@ void atoll_context_free(atoll_context *context)
 	if (!context || __atomic_sub_fetch(&context->references, 1, __ATOMIC_ACQ_REL))
 		return;
 	strv_free(context->environment);
+	close_fd(&context->wake_fd);
 	free(context);
 }
 

@@ -22,7 +22,9 @@ struct atoll_context {
 	char state[PATH_MAX], runtime[PATH_MAX], program[PATH_MAX];
 	char **environment;      /* owned: what atoll finds these places by */
 	int timeout_ms;
-	bool wants_log;          /* records of logs are events */
+	int wake_fd;             /* owned: an eventfd that is readable for ever, for handles with something to read */
+	uint64_t events;         /* bits 1 << enum link_event that handles hear */
+	bool own_commands;       /* and of commands their own alone */
 };
 
 /* One more owner, on any thread; each calls atoll_context_free(), and the last one's frees it. Returns its argument. */

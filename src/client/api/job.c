@@ -51,7 +51,7 @@ void job_free(struct job *job)
 	free(job);
 }
 
-static int read_memory(int fd, size_t max, char **ret, size_t *ret_size)
+int job_read_memory(int fd, size_t max, char **ret, size_t *ret_size)
 {
 	struct stat st;
 
@@ -140,9 +140,9 @@ static int take_message(void *bytes, size_t size, const int fds[2], size_t fd_co
 	if (r == 0)
 		r = take_fields(&frame, result);
 	if (r == 0)
-		r = read_memory(fds[0], TEXT_MAX, &result->text, &result->size);
+		r = job_read_memory(fds[0], TEXT_MAX, &result->text, &result->size);
 	if (r == 0)
-		r = read_memory(fds[1], EXPLAINED_MAX, &explained, &length);
+		r = job_read_memory(fds[1], EXPLAINED_MAX, &explained, &length);
 	if (r == 0 && *explained)
 		take_explanation(explained, &result->err);
 	return r;

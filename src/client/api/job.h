@@ -48,5 +48,8 @@ int job_look(struct job *job, struct job_result *ret_result) MUST_USE;
 /* The same, and waits. 0, or ATOLL_E_*, also for what the verb itself failed with. */
 int job_wait(struct job *job, int timeout_ms, struct job_result *ret_result, struct atoll_error *error) MUST_USE;
 
+/* The whole of a file from its beginning, owned; a NUL stands behind it. -E2BIG, or -errno. */
+int job_read_memory(int fd, size_t max, char **ret, size_t *ret_size) MUST_USE;
+
 /* What a status says: 0, or ATOLL_E_* with *error. */
 int job_status(const struct job_result *result, struct atoll_error *error);

@@ -64,8 +64,8 @@ int atoll_next(atoll_sandbox *sandbox, atoll_record **ret, struct atoll_error *e
 		return 0;
 	*ret = sandbox_take_event(sandbox, &has_credit);
 	return_credit(sandbox, has_credit);
-	r = sandbox_wake(sandbox);
-	return r < 0 ? fault_errno(error, r, "next") : 1;
+	sandbox_wake(sandbox);
+	return 1;
 }
 
 int atoll_wait(atoll_sandbox *sandbox, int timeout_ms, atoll_record **ret, struct atoll_error *error)
@@ -86,6 +86,41 @@ int atoll_wait(atoll_sandbox *sandbox, int timeout_ms, atoll_record **ret, struc
 
 /* ---- requests ---- */
 
+int sandbox_need(struct atoll_sandbox *sandbox, uint32_t protocol, struct atoll_error *error)
+{
+	uint64_t until_ns = until(sandbox->context->timeout_ms);
+	int r = 0;
+
+	/* It was greeted with no less. */
+	if (sandbox->context->own_commands && sandbox->socket_fd >= 0)
+		return 0;
+	while (r >= 0 && !sandbox->protocol && sandbox->socket_fd >= 0 && left_ms(until_ns)) {
+		r = wait_for(sandbox->socket_fd, POLLIN, until_ns);
+		if (r >= 0)
+			r = sandbox_step(sandbox, NULL, 0);
+	}
+	sandbox_wake(sandbox);
+	if (r < 0)
+		return fault_errno(error, r, "session");
+	if (sandbox->protocol >= protocol)
+		return 0;
+	if (sandbox->protocol)
+		return fault_set(error, ATOLL_E_PROTOCOL, 0, "session",
+				 "the sandbox runs under an older atoll, which knows nothing of this");
+	return sandbox->socket_fd < 0
+		       ? sandbox_set_gone(sandbox, error)
+		       : fault_set(error, ATOLL_E_TIMEOUT, ETIMEDOUT, "session", "the sandbox did not answer in %d ms",
+				   sandbox->context->timeout_ms);
+}
+
+int sandbox_set_gone(const struct atoll_sandbox *sandbox, struct atoll_error *error)
+{
+	struct err err = { 0 };
+	int code = sandbox_gone(sandbox, &err);
+
+	return fault_from_err(error, &err) == code ? code : fault_code(error, code);
+}
+
 uint64_t sandbox_begin(struct atoll_sandbox *sandbox, struct buf *out, enum link_message type)
 {
 	buf_init(out, FRAME_MESSAGE_MAX);
@@ -104,7 +139,7 @@ int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int
 		return 0;
 	case -EPIPE:
 	case -ECONNRESET:
-		return fault_set(error, ATOLL_E_GONE, -r, "session", "the sandbox has ended");
+		return sandbox_set_gone(sandbox, error);
 	case -EAGAIN:
 	case -ETOOMANYREFS:
 		return fault_set(error, ATOLL_E_AGAIN, -r, "session", "the sandbox has not read what was sent before");
@@ -125,14 +160,11 @@ int sandbox_await(struct atoll_sandbox *sandbox, uint64_t ticket, struct atoll_r
 	int r = 0;
 
 	while (r >= 0 && !answer.is_there && left_ms(until_ns)) {
-		/* The eventfd is readable as long as events wait: only what brings the answer is waited for. */
-		sandbox_unwatch(sandbox, sandbox->wake_fd);
-		close_fd(&sandbox->wake_fd);
+		sandbox_doze(sandbox); /* only what brings the answer is waited for */
 		r = sandbox_step(sandbox, &answer, left_ms(until_ns));
 	}
-	if (r >= 0)
-		r = sandbox_wake(sandbox);
-	if (r < 0) {
+	sandbox_wake(sandbox);
+	if (r < 0 && !answer.is_there) {
 		atoll_record_free(answer.result);
 		return fault_errno(error, r, "session");
 	}
@@ -199,20 +231,17 @@ int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint
 
 int sandbox_greet(int socket_fd, const struct atoll_context *context)
 {
-	uint64_t mask = (UINT64_C(1) << LINK_EVENT_COUNT) - 1;
 	cleanup_buf struct buf hello, subscribe;
 	int r;
 
-	if (!context->wants_log)
-		mask &= ~(UINT64_C(1) << LINK_EVENT_LOG);
 	buf_init(&hello, 256);
 	frame_begin(&hello, LINK_HELLO);
-	frame_put_u32(&hello, LINK_PROTOCOL);
+	frame_put_u32(&hello, context->own_commands ? LINK_PROTOCOL : LINK_PROTOCOL_LOWEST);
 	frame_put_u32(&hello, LINK_PROTOCOL);
 	buf_init(&subscribe, 256);
 	frame_begin(&subscribe, LINK_SUBSCRIBE);
 	frame_put_u64(&subscribe, SANDBOX_GREETING);
-	frame_put_u64(&subscribe, mask);
+	frame_put_u64(&subscribe, context->events | (context->own_commands ? LINK_OWN_COMMANDS : 0));
 	r = frame_end(&hello);
 	if (r == 0)
 		r = frame_end(&subscribe);

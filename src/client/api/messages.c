@@ -12,6 +12,7 @@
 #include "client/api/record.h"
 #include "client/api/rows.h"
 #include "os/fd.h"
+#include "session/control-socket.h"
 #include "wire/control.h"
 
 enum { MESSAGE_FDS = 4 };
@@ -58,13 +59,22 @@ static int queue_done(struct atoll_sandbox *sandbox, uint64_t ticket, int code, 
 	return r;
 }
 
+int sandbox_gone(const struct atoll_sandbox *sandbox, struct err *err)
+{
+	if (sandbox->refusal) {
+		*err = sandbox->refusal->err;
+		return sandbox->refusal->code;
+	}
+	err_set(err, ERR_STATE, ECONNRESET, "session", "the session has ended");
+	return ATOLL_E_GONE;
+}
+
 /* No answer comes any more to what the box was asked. */
 static int fail_pending(struct atoll_sandbox *sandbox, struct answer *answer)
 {
 	struct err err = { 0 };
-	int r = 0;
+	int r = 0, code = sandbox_gone(sandbox, &err);
 
-	err_set(&err, ERR_STATE, ECONNRESET, "session", "the sandbox has ended");
 	for (struct pending **at = &sandbox->pending; r == 0 && *at;) {
 		struct pending *pending = *at;
 
@@ -75,14 +85,54 @@ static int fail_pending(struct atoll_sandbox *sandbox, struct answer *answer)
 		*at = pending->next;
 		if (answer && answer->ticket == pending->ticket) {
 			answer->is_there = true;
-			answer->code = ATOLL_E_GONE;
+			answer->code = code;
 			answer->err = err;
 		} else {
-			r = queue_done(sandbox, pending->ticket, ATOLL_E_GONE, &err, NULL);
+			r = queue_done(sandbox, pending->ticket, code, &err, NULL);
 		}
 		pending_free(pending);
 	}
 	return r;
+}
+
+/* Without memory it looks as if the sandbox had ended. */
+static void refuse_foreign(struct atoll_sandbox *sandbox)
+{
+	sandbox->refusal = sandbox->refusal ? sandbox->refusal : calloc(1, sizeof *sandbox->refusal);
+	if (!sandbox->refusal)
+		return;
+	sandbox->refusal->code = ATOLL_E_PROTOCOL;
+	err_set(&sandbox->refusal->err, ERR_STATE, EPROTO, "session",
+		"session %s runs under another atoll, which does not understand this one", sandbox->id);
+	err_hint(&sandbox->refusal->err,
+		 "use the atoll that started it, or end it by signal: `atoll ps --json` has its pid");
+}
+
+/* A box that hung up without a greeting, and still takes clients, does not understand us. */
+static bool lives_on(const struct atoll_sandbox *sandbox)
+{
+	cleanup_fd int fd = FD_NONE;
+
+	if (sandbox->is_found && !sandbox->protocol)
+		fd = control_socket_connect_in(sandbox->context->runtime, sandbox->id);
+	return fd >= 0;
+}
+
+/* Whether any terminal is waited for. */
+static bool release_places(struct atoll_sandbox *sandbox)
+{
+	bool had_reserved = false;
+
+	for (struct streams *streams = sandbox->streams; streams; streams = streams->next) {
+		had_reserved = had_reserved || streams->reserved[0] >= 0;
+		streams_release(streams);
+	}
+	for (struct pending *pending = sandbox->pending; pending; pending = pending->next)
+		if (pending->streams) {
+			had_reserved = had_reserved || pending->streams->reserved[0] >= 0;
+			streams_release(pending->streams);
+		}
+	return had_reserved;
 }
 
 /* event: of the box; NULL: it hung up without a word. */
@@ -91,12 +141,16 @@ static int conclude(struct atoll_sandbox *sandbox, struct atoll_record *event, s
 	int r = output_drain(sandbox);
 
 	forget_socket(sandbox);
+	(void)release_places(sandbox);
+	if (!event && lives_on(sandbox) && !sandbox->refusal)
+		refuse_foreign(sandbox);
 	if (r == 0)
 		r = fail_pending(sandbox, answer);
 	if (!event) {
 		event = event_new(LINK_EVENT_END, 0);
 		if (r == 0)
-			r = record_put_string(event, "ended", sandbox->has_failed ? "failed" : "lost");
+			r = record_put_string(event, "ended", sandbox->refusal      ? "unreachable"
+							      : sandbox->has_failed ? "failed" : "lost");
 	}
 	if (r < 0) {
 		atoll_record_free(event);
@@ -239,22 +293,40 @@ static int take_reply(struct atoll_sandbox *sandbox, struct frame *frame, struct
 	return r < 0 ? r : deliver(sandbox, answer, &made);
 }
 
-/* What a box says to one too many. */
+/* What a box says to one too many, which is all that it says. */
 static int take_refusal(struct atoll_sandbox *sandbox, struct frame *frame, struct answer *answer)
 {
 	size_t size;
 	const void *bytes = frame_get_bytes(frame, &size);
-	struct answer made = { .code = ATOLL_E_LIMIT };
+	struct err *err;
 
-	if (frame_finish(frame) < 0 || size != sizeof made.err)
+	if (frame_finish(frame) < 0 || size != sizeof *err || sandbox->refusal)
 		return -EPROTO;
-	memcpy(&made.err, bytes, size);
-	made.err.message[sizeof made.err.message - 1] = made.err.hint[sizeof made.err.hint - 1] =
-		made.err.stage[sizeof made.err.stage - 1] = 0;
-	if (!answer || !sandbox->pending)
+	sandbox->refusal = calloc(1, sizeof *sandbox->refusal);
+	if (!sandbox->refusal)
+		return -ENOMEM;
+	err = &sandbox->refusal->err;
+	sandbox->refusal->code = ATOLL_E_LIMIT;
+	memcpy(err, bytes, size);
+	err->message[sizeof err->message - 1] = err->hint[sizeof err->hint - 1] = err->stage[sizeof err->stage - 1] = 0;
+	if ((unsigned)err->code >= ERR_CODE_COUNT)
+		err->code = ERR_STATE;
+	return conclude(sandbox, NULL, answer);
+}
+
+/* Which protocol is spoken; the one to blame is whoever is older. */
+static int take_welcome(struct atoll_sandbox *sandbox, struct frame *frame, struct answer *answer)
+{
+	uint32_t protocol = frame_get_u32(frame);
+
+	if (frame->error)
+		return -EBADMSG;
+	sandbox->protocol = protocol;
+	if (protocol >= LINK_PROTOCOL_LOWEST && protocol <= LINK_PROTOCOL &&
+	    (protocol == LINK_PROTOCOL || !sandbox->context->own_commands))
 		return 0;
-	made.ticket = answer->ticket;
-	return deliver(sandbox, answer, &made);
+	refuse_foreign(sandbox);
+	return conclude(sandbox, NULL, answer);
 }
 
 /* ---- steps ---- */
@@ -273,9 +345,22 @@ static int take_message(struct atoll_sandbox *sandbox, void *bytes, size_t size,
 		return take_reply(sandbox, &frame, answer);
 	case CONTROL_ERROR:
 		return take_refusal(sandbox, &frame, answer);
+	case LINK_WELCOME:
+		return take_welcome(sandbox, &frame, answer);
 	default:
-		return 0; /* LINK_WELCOME, and what a newer box may say */
+		return 0; /* what a newer box may say */
 	}
+}
+
+/* Those that have not come yet. Another thread may have been faster: then STARTED says so. */
+static void take_places(struct atoll_sandbox *sandbox)
+{
+	for (struct streams *streams = sandbox->streams; streams; streams = streams->next)
+		if (streams->is_pty && streams->terminal_fd < 0)
+			(void)!streams_reserve(streams);
+	for (struct pending *pending = sandbox->pending; pending; pending = pending->next)
+		if (pending->streams && pending->streams->is_pty)
+			(void)!streams_reserve(pending->streams);
 }
 
 static int step_socket(struct atoll_sandbox *sandbox, struct answer *answer)
@@ -284,6 +369,7 @@ static int step_socket(struct atoll_sandbox *sandbox, struct answer *answer)
 	ssize_t size = recv(sandbox->socket_fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
 	cleanup_free void *bytes = NULL;
 	size_t length, fd_count;
+	bool had_reserved;
 
 	/* The box ended before it read what we sent: said once, and before its last words, which come all the same. */
 	if (size < 0 && errno == ECONNRESET)
@@ -298,6 +384,7 @@ static int step_socket(struct atoll_sandbox *sandbox, struct answer *answer)
 	if (!bytes)
 		return -ENOMEM;
 	length = (size_t)size;
+	had_reserved = release_places(sandbox);
 	size = fd_receive_message(sandbox->socket_fd, bytes, length, fds, MESSAGE_FDS, &fd_count);
 	if (size == -ECONNRESET)
 		size = fd_receive_message(sandbox->socket_fd, bytes, length, fds, MESSAGE_FDS, &fd_count);
@@ -310,6 +397,8 @@ static int step_socket(struct atoll_sandbox *sandbox, struct answer *answer)
 		     : take_message(sandbox, bytes, (size_t)size, &fds[0], answer);
 	for (int i = 0; i < MESSAGE_FDS; i++)
 		close_fd(&fds[i]);
+	if (had_reserved)
+		take_places(sandbox);
 	if (r == -EBADMSG || r == -EPROTO)
 		r = conclude(sandbox, NULL, answer);
 	return r < 0 ? r : 1;
@@ -362,7 +451,7 @@ int sandbox_step(struct atoll_sandbox *sandbox, struct answer *answer, int timeo
 	int count = epoll_wait(sandbox->epoll_fd, events, (int)ARRAY_SIZE(events), timeout_ms);
 
 	for (int i = 0; i < count; i++) {
-		int r = events[i].data.fd == sandbox->wake_fd ? 0 : step_fd(sandbox, events[i].data.fd, answer);
+		int fd = events[i].data.fd, r = fd == sandbox->context->wake_fd ? 0 : step_fd(sandbox, fd, answer);
 
 		if (r != 0)
 			return r;

@@ -6,6 +6,8 @@
 #include "client/api/fault.h"
 #include "os/fd.h"
 
+enum { SNAPSHOT_MAX = 64 << 20 };
+
 int policy_check(const struct atoll_policy *policy, struct atoll_error *error)
 {
 	int r = context_check(policy ? policy->context : NULL, error);
@@ -37,6 +39,8 @@ int atoll_policy_hash(const atoll_policy *policy, uint8_t out[32])
 {
 	if (!policy || policy->fd < 0)
 		return ATOLL_E_INVALID;
+	if (!policy->has_hash)
+		return ATOLL_E_NOT_FOUND;
 	memcpy(out, policy->hash, sizeof policy->hash);
 	return 0;
 }
@@ -54,21 +58,42 @@ static int take_problems(struct atoll_policy *policy, const struct job_result *r
 	return fault_set(error, ATOLL_E_POLICY, 0, "policy", "%s", message ? message : "the policy is wrong");
 }
 
+static int take_snapshot(struct atoll_policy *policy, const void *bytes, size_t size, struct atoll_error *error)
+{
+	int fd = fd_memfd_sealed("policy", bytes, size);
+
+	if (fd < 0)
+		return fault_errno(error, fd, "policy");
+	policy->fd = fd_move_above(fd, 3);
+	return policy->fd < 0 ? fault_errno(error, policy->fd, "policy") : 0;
+}
+
 static int take_result(struct atoll_policy *policy, const struct job_result *result, struct atoll_error *error)
 {
-	int fd;
+	int r;
 
 	if (result->status == 1)
 		return take_problems(policy, result, error);
 	if (result->status || !result->hash)
 		return job_status(result, error) < 0 ? job_status(result, error)
 						     : fault_errno(error, -EPROTO, "policy");
-	fd = fd_memfd_sealed("policy", result->text, result->size);
-	if (fd < 0)
-		return fault_errno(error, fd, "policy");
-	policy->fd = fd_move_above(fd, 3);
+	r = take_snapshot(policy, result->text, result->size, error);
 	memcpy(policy->hash, result->hash, sizeof policy->hash);
-	return policy->fd < 0 ? fault_errno(error, policy->fd, "policy") : 0;
+	policy->has_hash = true;
+	return r;
+}
+
+/* Whether it is one is for the box to say, which loads it again. */
+static int adopt(struct atoll_policy *policy, const struct atoll_record *record, struct atoll_error *error)
+{
+	cleanup_free char *bytes = NULL;
+	size_t size;
+	int r;
+
+	if (record_string(record, "policy") || record_string(record, "level"))
+		return fault_set(error, ATOLL_E_INVALID, 0, "policy", "\"snapshot\" excludes \"policy\" and \"level\"");
+	r = job_read_memory(record_fd(record, "snapshot"), SNAPSHOT_MAX, &bytes, &size);
+	return r < 0 ? fault_errno(error, r, "policy") : take_snapshot(policy, bytes, size, error);
 }
 
 static int load(struct atoll_policy *policy, const struct atoll_record *record, struct atoll_error *error)
@@ -111,7 +136,7 @@ int atoll_policy_load(atoll_context *context, const atoll_record *record, atoll_
 		return fault_errno(error, -ENOMEM, "policy");
 	policy->context = context_ref(context);
 	policy->fd = FD_NONE;
-	r = load(policy, record, error);
+	r = record_fd(record, "snapshot") >= 0 ? adopt(policy, record, error) : load(policy, record, error);
 	if (r == 0 || (r == ATOLL_E_POLICY && policy->problems.count))
 		*ret = policy;
 	else

@@ -13,6 +13,7 @@ struct atoll_policy {
 	struct atoll_context *context;
 	int fd;                  /* owned; FD_NONE: it has problems alone */
 	uint8_t hash[32];
+	bool has_hash;           /* not of one that was handed in */
 	struct rows problems;
 };
 

@@ -43,7 +43,9 @@ struct atoll_record *record_new(uint32_t kind)
 
 atoll_record *atoll_record_new(uint32_t kind)
 {
-	return kind >= ATOLL_CONTEXT && kind <= ATOLL_ANSWER ? record_new(kind) : NULL;
+	bool is_callers = (kind >= ATOLL_CONTEXT && kind <= ATOLL_HOLD) || kind == ATOLL_QUESTION;
+
+	return is_callers ? record_new(kind) : NULL;
 }
 
 void atoll_record_free(atoll_record *record)

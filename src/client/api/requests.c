@@ -75,6 +75,38 @@ int atoll_sample(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result
 	return request_numbers(sandbox, &(struct numbers){ LINK_SAMPLE, 0, { 0 } }, ticket, result, error);
 }
 
+int atoll_status(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result, struct atoll_error *error)
+{
+	int r = sandbox_check(sandbox, error);
+
+	if (r == 0)
+		r = sandbox_need(sandbox, 2, error);
+	return r < 0 ? r : request_numbers(sandbox, &(struct numbers){ LINK_STATUS, 0, { 0 } }, ticket, result, error);
+}
+
+int atoll_hold(atoll_sandbox *sandbox, const atoll_record *how, uint64_t *ticket, atoll_record **result,
+	       struct atoll_error *error)
+{
+	struct request request = { 0 };
+	size_t unused = 0;
+	struct buf out;
+	int r = sandbox_check(sandbox, error);
+
+	if (r == 0 && how && atoll_record_kind(how) != ATOLL_HOLD)
+		r = fault_set(error, ATOLL_E_INVALID, 0, "freeze", "the record is of another kind");
+	if (r == 0)
+		r = sandbox_need(sandbox, 2, error);
+	if (r < 0)
+		return r;
+	request.ticket = sandbox_begin(sandbox, &out, LINK_HOLD);
+	request.out = &out;
+	r = record_put_fields(how, NULL, &out, NULL, 0, &unused);
+	if (r == 0)
+		return sandbox_request(sandbox, &request, ticket, result, error);
+	buf_done(&out);
+	return fault_errno(error, r, "freeze");
+}
+
 int atoll_revoke(atoll_sandbox *sandbox, uint64_t grant, uint64_t *ticket, atoll_record **result,
 		 struct atoll_error *error)
 {
@@ -101,7 +133,7 @@ int atoll_change(atoll_sandbox *sandbox, const atoll_policy *policy, uint64_t *t
 int atoll_answer(atoll_sandbox *sandbox, const atoll_record *question, const atoll_record *answer, uint64_t *ticket,
 		 atoll_record **result, struct atoll_error *error)
 {
-	static const char *const scopes[] = { "once", "uses", "time", "session" };
+	static const char *const scopes[] = { "once", "uses", "time", "session", "forever" };
 	const char *scope = record_string(answer, "scope");
 	struct asking_reply reply = { .scope = ASKING_ONCE };
 	uint64_t number = 0, is_allowed = 0;
@@ -127,7 +159,7 @@ int atoll_answer(atoll_sandbox *sandbox, const atoll_record *question, const ato
 	reply.scope = (uint32_t)found;
 	request.ticket = sandbox_begin(sandbox, &out, LINK_ANSWER);
 	request.out = &out;
-	asking_reply_put_fields(&out, &reply);
+	asking_reply_put(&out, &reply);
 	return sandbox_request(sandbox, &request, ticket, result, error);
 }
 
@@ -177,6 +209,8 @@ int atoll_exec(atoll_sandbox *sandbox, const atoll_record *command, uint64_t *ti
 	const char *const *argv = NULL;
 	const char *cwd = record_string(command, "cwd");
 	struct stream_plan plan;
+	const void *token;
+	size_t token_size;
 	int r = sandbox_check(sandbox, error);
 
 	if (r < 0)
@@ -185,6 +219,10 @@ int atoll_exec(atoll_sandbox *sandbox, const atoll_record *command, uint64_t *ti
 		return fault_set(error, ATOLL_E_INVALID, 0, "exec", "there is no command: \"argv\"");
 	if (cwd && cwd[0] != '/')
 		return fault_set(error, ATOLL_E_INVALID, 0, "exec", "\"cwd\" is no absolute path");
+	if (atoll_get_bytes(command, "token", &token, &token_size))
+		r = sandbox_need(sandbox, 2, error);
+	if (r < 0)
+		return r;
 	r = stream_plan_make(&plan, command, error);
 	if (r == 0)
 		r = send_command(sandbox, command, &plan, ticket, result, error);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/words.h"
 #include "client/api/cursor.h"
 #include "client/api/fault.h"
 #include "client/api/sandbox.h"
@@ -11,29 +12,6 @@
  * atoll-stage alone; their rows come as JSON.
  */
 
-enum { WORDS_MAX = 4096 };
-
-struct words {
-	const char *argv[WORDS_MAX + 1];
-	size_t count;
-	bool is_full;
-};
-
-static void add(struct words *words, const char *word)
-{
-	words->is_full = words->is_full || words->count == WORDS_MAX;
-	if (!words->is_full)
-		words->argv[words->count++] = word;
-}
-
-static void add_option(struct words *words, const char *option, const char *value)
-{
-	if (!value)
-		return;
-	add(words, option);
-	add(words, value);
-}
-
 static void add_list(struct words *words, const char *option, const struct atoll_record *record, const char *key)
 {
 	const char *const *list = NULL;
@@ -42,8 +20,8 @@ static void add_list(struct words *words, const char *option, const struct atoll
 		return;
 	for (; *list; list++) {
 		if (option)
-			add(words, option);
-		add(words, *list);
+			words_add(words, option);
+		words_add(words, *list);
 	}
 }
 
@@ -72,7 +50,7 @@ static int add_conflicts(struct words *words, const struct atoll_record *record,
 
 	for (size_t i = 0; how && i < ARRAY_SIZE(options); i++)
 		if (str_equal(how, options[i][0])) {
-			add(words, options[i][1]);
+			words_add(words, options[i][1]);
 			return 0;
 		}
 	return how ? fault_set(error, ATOLL_E_INVALID, 0, "review", "\"conflicts\" is ours, theirs or merge") : 0;
@@ -114,29 +92,31 @@ static int make_words(struct words *words, const struct verb *verb, const struct
 	uint64_t value = 0;
 	int r = record ? check_keys(verb, record, error) : 0;
 
-	add(words, verb->name);
+	words_add(words, verb->name);
 	if (verb->has_rows)
-		add(words, "--json");
+		words_add(words, "--json");
 	if (record && r == 0)
 		r = add_conflicts(words, record, error);
 	if (record_u64(record, "dry_run", &value) && value)
-		add(words, "--dry-run");
+		words_add(words, "--dry-run");
 	if (record_u64(record, "apply", &value) && str_format(number, 24, "%llu", (unsigned long long)value) == 0)
-		add_option(words, "--apply", number);
+		words_add_option(words, "--apply", number);
 	add_list(words, "--exclude", record, "exclude");
 	add_list(words, "--allow-flagged", record, "allow_flagged");
-	add(words, "--");
-	add(words, sandbox->id);
+	words_add(words, "--");
+	words_add(words, sandbox->id);
 	add_list(words, NULL, record, "paths");
-	if (r == 0 && words->is_full)
-		return fault_set(error, ATOLL_E_LIMIT, 0, "review", "at most %d words", WORDS_MAX);
+	if (r == 0 && words_error(words) < 0)
+		return fault_errno(error, words_error(words), "review");
 	return r;
 }
 
 static int review(atoll_sandbox *sandbox, const struct verb *verb, const atoll_record *record, atoll_cursor **ret,
 		  struct atoll_error *error)
 {
-	struct words *words;
+	cleanup_words struct words words = { 0 };
+	struct atoll_error own = { .size = sizeof own };
+	atoll_cursor *cursor;
 	char number[24];
 	int r = sandbox_check(sandbox, error);
 
@@ -144,22 +124,16 @@ static int review(atoll_sandbox *sandbox, const struct verb *verb, const atoll_r
 		return r;
 	if ((record && atoll_record_kind(record) != ATOLL_REVIEW) || !ret)
 		return fault_set(error, ATOLL_E_INVALID, 0, "review", "the record is of another kind");
-	words = calloc(1, sizeof *words);
-	if (!words)
-		return fault_errno(error, -ENOMEM, "review");
-	r = make_words(words, verb, sandbox, record, number, error);
-	if (r == 0) {
-		struct atoll_error own = { .size = sizeof own };
-		atoll_cursor *cursor = cursor_of_job(sandbox->context, ATOLL_CHANGE, words->argv, error ? error : &own);
-
-		if (cursor) {
-			cursor->is_lax = !verb->has_rows;
-			*ret = cursor;
-		}
-		r = cursor ? 0 : error ? error->code : own.code;
-	}
-	free(words);
-	return r;
+	error = error ? error : &own;
+	r = make_words(&words, verb, sandbox, record, number, error);
+	if (r < 0)
+		return r;
+	cursor = cursor_of_job(sandbox->context, ATOLL_CHANGE, (const char *const *)words.list, error);
+	if (!cursor)
+		return error->code;
+	cursor->is_lax = !verb->has_rows;
+	*ret = cursor;
+	return 0;
 }
 
 int atoll_diff(atoll_sandbox *sandbox, const atoll_record *record, atoll_cursor **ret, struct atoll_error *error)

@@ -3,7 +3,6 @@
 
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include "client/api/fault.h"
 #include "client/api/job.h"
@@ -12,9 +11,10 @@
 
 /*
  * Theory of operation. The caller polls one descriptor, an epoll of what is read for a handle: the socket to the box,
- * the outputs that it captures, the jobs that it waits for, and an eventfd while events are queued, which happens only
- * where a request had to wait. Nothing is read ahead: one step takes one message. The box sends an event only where it
- * has credit for it, which is given back when the caller took the event, so that the queue is bounded, too.
+ * the outputs that it captures, the jobs that it waits for, and an eventfd that is always readable while events are
+ * queued, which happens only where a request had to wait. Nothing is read ahead: one step takes one message. The box
+ * sends an event only where it has credit for it, which is given back when the caller took the event, so that the queue
+ * is bounded, too.
  */
 
 void streams_free(struct streams *streams)
@@ -24,14 +24,20 @@ void streams_free(struct streams *streams)
 	for (int i = 0; i < 3; i++)
 		close_fd(&streams->fds[i]);
 	close_fd(&streams->terminal_fd);
+	streams_release(streams);
 	free(streams);
+}
+
+static int watch(struct atoll_sandbox *sandbox, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	return epoll_ctl(sandbox->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 int sandbox_watch(struct atoll_sandbox *sandbox, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(sandbox->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+	return watch(sandbox, fd, EPOLLIN);
 }
 
 /* It may be shared with a child behind fork(2), in which case closing alone would not take it out. */
@@ -52,13 +58,13 @@ struct atoll_sandbox *sandbox_new(struct atoll_context *context, const char *id,
 	sandbox->context = context_ref(context);
 	memcpy(sandbox->id, id, SESSION_ID_SIZE);
 	sandbox->socket_fd = socket_fd;
-	sandbox->wake_fd = FD_NONE;
 	sandbox->next_ticket = SANDBOX_GREETING;
 	sandbox->last = &sandbox->first;
 	sandbox->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (sandbox->epoll_fd >= 0)
 		sandbox->epoll_fd = fd_move_above(sandbox->epoll_fd, 3);
-	if (sandbox->epoll_fd >= 0 && (socket_fd < 0 || sandbox_watch(sandbox, socket_fd) == 0))
+	if (sandbox->epoll_fd >= 0 && watch(sandbox, context->wake_fd, 0) == 0 &&
+	    (socket_fd < 0 || sandbox_watch(sandbox, socket_fd) == 0))
 		return sandbox;
 	atoll_sandbox_free(sandbox);
 	return NULL;
@@ -105,8 +111,8 @@ void atoll_sandbox_free(atoll_sandbox *sandbox)
 		streams_free(streams);
 	}
 	close_fd(&sandbox->socket_fd);
-	close_fd(&sandbox->wake_fd);
 	close_fd(&sandbox->epoll_fd);
+	free(sandbox->refusal);
 	atoll_context_free(sandbox->context);
 	free(sandbox);
 }
@@ -142,24 +148,24 @@ int sandbox_queue(struct atoll_sandbox *sandbox, struct atoll_record *event, boo
 	return 0;
 }
 
-int sandbox_wake(struct atoll_sandbox *sandbox)
+/* It is in the epoll from the beginning: to change what is waited for takes neither memory nor a descriptor. */
+static void set_awake(struct atoll_sandbox *sandbox, bool is_awake)
 {
-	uint64_t value = 1;
+	struct epoll_event event = { .events = is_awake ? EPOLLIN : 0, .data.fd = sandbox->context->wake_fd };
 
-	if (sandbox->first && sandbox->wake_fd < 0) {
-		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (sandbox->is_awake != is_awake)
+		(void)epoll_ctl(sandbox->epoll_fd, EPOLL_CTL_MOD, event.data.fd, &event);
+	sandbox->is_awake = is_awake;
+}
 
-		fd = fd < 0 ? -errno : fd_move_above(fd, 3);
-		if (fd < 0)
-			return fd;
-		sandbox->wake_fd = fd;
-		return write(fd, &value, sizeof value) < 0 ? -errno : sandbox_watch(sandbox, fd);
-	}
-	if (!sandbox->first && sandbox->wake_fd >= 0) {
-		sandbox_unwatch(sandbox, sandbox->wake_fd);
-		close_fd(&sandbox->wake_fd);
-	}
-	return 0;
+void sandbox_wake(struct atoll_sandbox *sandbox)
+{
+	set_awake(sandbox, sandbox->first != NULL);
+}
+
+void sandbox_doze(struct atoll_sandbox *sandbox)
+{
+	set_awake(sandbox, false);
 }
 
 struct atoll_record *event_new(enum link_event type, uint64_t number)

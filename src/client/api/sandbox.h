@@ -32,8 +32,9 @@ struct streams {
 	struct streams *next;
 	uint64_t command;        /* its number */
 	int fds[3];              /* owned: our ends */
-	bool is_captured;
+	bool is_captured, is_pty;
 	int terminal_fd;         /* owned: to change its size */
+	int reserved[2];         /* owned: keep the place of a terminal that has not come yet, and of terminal_fd */
 };
 
 struct queued {
@@ -42,11 +43,20 @@ struct queued {
 	bool has_credit;         /* to be given back when it is read */
 };
 
+/* Why a box does not speak with a handle. */
+struct refusal {
+	int code;
+	struct err err;
+};
+
 struct atoll_sandbox {
 	struct atoll_context *context;
 	char id[SESSION_ID_SIZE];
 	int epoll_fd, socket_fd; /* socket: FD_NONE once it is over */
-	int wake_fd;             /* an eventfd in epoll_fd, readable while the queue is not empty */
+	bool is_awake;           /* epoll_fd is readable by the context's wake_fd, since the queue is not empty */
+	uint32_t protocol;       /* that is spoken; 0: not known yet */
+	bool is_found;           /* it was there before the handle */
+	struct refusal *refusal; /* owned; NULL: none: it lives, and does not speak with this handle */
 	bool is_over;            /* END was queued */
 	bool has_failed;
 	uint64_t next_ticket;
@@ -89,8 +99,11 @@ struct atoll_record *sandbox_take_event(struct atoll_sandbox *sandbox, bool *ret
 /* An event of this type and number, or NULL: no memory. */
 struct atoll_record *event_new(enum link_event type, uint64_t number) MUST_USE;
 
-/* Whoever polls sees that there is something, though no message is: after events were queued or taken. 0 or -errno. */
-int sandbox_wake(struct atoll_sandbox *sandbox) MUST_USE;
+/* Whoever polls sees that there is something, though no message is, or no longer: after events were queued or taken. */
+void sandbox_wake(struct atoll_sandbox *sandbox);
+
+/* Until then only what comes from outside is seen. */
+void sandbox_doze(struct atoll_sandbox *sandbox);
 
 /* Steps until the answer is there. 0, or its code with *error; ATOLL_E_TIMEOUT. *ret (or NULL) is the result. */
 int sandbox_await(struct atoll_sandbox *sandbox, uint64_t ticket, struct atoll_record **ret,
@@ -99,6 +112,15 @@ int sandbox_await(struct atoll_sandbox *sandbox, uint64_t ticket, struct atoll_r
 /* Sends one message. 0, or ATOLL_E_*; AGAIN: its socket is full. */
 int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int *fds, size_t fd_count,
 		 struct atoll_error *error) MUST_USE;
+
+/* 0: the box speaks this protocol. ATOLL_E_PROTOCOL, _GONE, _TIMEOUT; waits where it has not said so yet. */
+int sandbox_need(struct atoll_sandbox *sandbox, uint32_t protocol, struct atoll_error *error) MUST_USE;
+
+/* Why nobody answers any more: ATOLL_E_GONE, or what it was refused for. */
+int sandbox_set_gone(const struct atoll_sandbox *sandbox, struct atoll_error *error);
+
+/* Its code, and *err, where nobody answers any more: for events. */
+int sandbox_gone(const struct atoll_sandbox *sandbox, struct err *err);
 
 /* Begins a request: its ticket is in out. */
 uint64_t sandbox_begin(struct atoll_sandbox *sandbox, struct buf *out, enum link_message type);
@@ -129,6 +151,13 @@ void sandbox_unwatch(struct atoll_sandbox *sandbox, int fd);
 /* No longer waited for: the caller's. NULL: it was given up. */
 struct pending *sandbox_take_pending(struct atoll_sandbox *sandbox, uint64_t ticket);
 void pending_free(struct pending *pending);
+
+/*
+ * A terminal comes with an event, when it is too late to say that there is no room for it: its places are taken when it
+ * is asked for, -EMFILE, and given back before a message is received.
+ */
+int streams_reserve(struct streams *streams) MUST_USE;
+void streams_release(struct streams *streams);
 
 /* Closes those of 0, 1, 2 and the terminal that are still open, and frees it. NULL is fine. */
 void streams_free(struct streams *streams);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/str.h"
 #include "client/api/cursor.h"
@@ -12,6 +9,7 @@
 #include "client/api/spawn.h"
 #include "client/api/streams.h"
 #include "os/fd.h"
+#include "session/control-socket.h"
 #include "session/record.h"
 
 /* How a handle comes to be: a sandbox that is started, or one that is there. */
@@ -131,36 +129,21 @@ int atoll_fork(atoll_sandbox *origin, const atoll_policy *policy, const atoll_re
 
 /* ---- those that are there ---- */
 
-/* sun_path holds 107 bytes and a run-time directory can be longer: through its directory's fd. */
+/* Out of the way of a closed 0, 1 or 2 of the caller. */
 static int connect_box(const struct atoll_context *context, const char *id)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	cleanup_fd int dir_fd = fd_open_at(AT_FDCWD, context->runtime, O_PATH | O_DIRECTORY, 0);
-	cleanup_fd int fd = FD_NONE;
-	uid_t uid;
-	gid_t gid;
-	pid_t pid;
-	int r = dir_fd < 0 ? dir_fd
-			   : str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock",
-					dir_fd, id);
+	int r, fd = control_socket_connect_in(context->runtime, id);
 
-	if (r < 0)
-		return r;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	r = fd < 0 ? -errno : fd_move_above(fd, 3);
+	if (fd < 0)
+		return fd;
+	r = fd_move_above(fd, 3);
 	if (r < 0)
 		return r;
 	fd = r;
-	while ((r = connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0) == -EINTR)
-		continue;
-	if (r == 0)
-		r = fd_peer_credentials(fd, &uid, &gid, &pid);
-	/* What it answers decides where our descriptors go. */
-	if (r == 0 && uid != context->uid && uid != 0)
-		r = -EPERM;
-	if (r == 0)
-		r = fd_set_nonblocking(fd, true);
-	return r < 0 ? r : take_fd(&fd);
+	r = fd_set_nonblocking(fd, true);
+	if (r < 0)
+		close_fd(&fd);
+	return r < 0 ? r : fd;
 }
 
 static int queue_end(struct atoll_sandbox *sandbox, const struct session_record *session)
@@ -179,42 +162,78 @@ static int queue_end(struct atoll_sandbox *sandbox, const struct session_record 
 	return r;
 }
 
-int atoll_find(atoll_context *context, const char *id_or_name, atoll_sandbox **ret, struct atoll_error *error)
+/* FD_NONE: it ends at this moment, and its record is complete in the next. */
+static int connect_found(const struct atoll_context *context, const char *id, int *ret_fd, struct atoll_error *error)
+{
+	int fd = connect_box(context, id);
+
+	*ret_fd = fd == -ENOENT || fd == -ECONNREFUSED ? FD_NONE : fd;
+	if (fd >= 0 || *ret_fd == FD_NONE)
+		return 0;
+	return fd == -EPERM ? fault_set(error, ATOLL_E_STATE, EPERM, "session",
+					"the control socket of session %s belongs to somebody else", id)
+			    : fault_set(error, ATOLL_E_STATE, -fd, "session", "session %s does not answer: %s", id,
+					err_errno_name(-fd));
+}
+
+static int adopt_found(struct atoll_context *context, const struct session_record *session, int fd,
+		       atoll_sandbox **ret, struct atoll_error *error)
+{
+	struct atoll_sandbox *sandbox = sandbox_new(context, session->id, fd);
+	int r;
+
+	if (!sandbox)
+		return fault_errno(error, -ENOMEM, "find");
+	sandbox->is_found = true;
+	if (fd >= 0)
+		r = sandbox_greet(fd, context);
+	else
+		r = queue_end(sandbox, session);
+	sandbox_wake(sandbox);
+	if (r < 0)
+		atoll_sandbox_free(sandbox);
+	else
+		*ret = sandbox;
+	return r < 0 ? fault_errno(error, r, "session") : 0;
+}
+
+static int find(struct atoll_context *context, const struct atoll_record *filter, const char *id_or_name,
+		atoll_sandbox **ret, struct atoll_error *error)
 {
 	cleanup_session_record struct session_record session = { 0 };
-	struct atoll_sandbox *sandbox;
 	struct err err = { 0 };
-	int fd = FD_NONE, r = context_check(context, error);
+	uint64_t running = 0;
+	int r, fd = FD_NONE;
+
+	(void)record_u64(filter, "running", &running);
+	if (session_find(context->state, record_string(filter, "project"), id_or_name,
+			 running ? context->runtime : NULL, &session, &err) < 0)
+		return fault_from_err(error, &err);
+	r = session.is_live ? connect_found(context, session.id, &fd, error) : 0;
+	return r < 0 ? r : adopt_found(context, &session, fd, ret, error);
+}
+
+int atoll_find(atoll_context *context, const char *id_or_name, atoll_sandbox **ret, struct atoll_error *error)
+{
+	int r = context_check(context, error);
 
 	if (r < 0)
 		return r;
 	if (!id_or_name || !ret)
 		return fault_set(error, ATOLL_E_INVALID, 0, "find", "there is no name");
-	if (session_find(context->state, NULL, id_or_name, NULL, &session, &err) < 0)
-		return fault_from_err(error, &err);
-	if (session.is_live) {
-		fd = connect_box(context, session.id);
-		/* It ends at this moment: its record is complete in the next. */
-		if (fd == -ENOENT || fd == -ECONNREFUSED)
-			fd = FD_NONE;
-		else if (fd < 0)
-			return fault_set(error, ATOLL_E_STATE, -fd, "find", "session %s does not answer: %s",
-					 session.id, err_errno_name(-fd));
-	}
-	sandbox = sandbox_new(context, session.id, fd);
-	if (!sandbox)
-		return fault_errno(error, -ENOMEM, "find");
-	if (fd >= 0) {
-		r = sandbox_greet(fd, context);
-		r = r < 0 ? fault_errno(error, r, "session") : 0;
-	} else if ((r = queue_end(sandbox, &session)) == 0) {
-		r = sandbox_wake(sandbox);
-	}
+	return find(context, NULL, id_or_name, ret, error);
+}
+
+int atoll_find_newest(atoll_context *context, const atoll_record *filter, atoll_sandbox **ret,
+		      struct atoll_error *error)
+{
+	int r = context_check(context, error);
+
 	if (r < 0)
-		atoll_sandbox_free(sandbox);
-	else
-		*ret = sandbox;
-	return r == -ENOMEM ? fault_errno(error, r, "find") : r;
+		return r;
+	if ((filter && atoll_record_kind(filter) != ATOLL_FILTER) || !ret)
+		return fault_set(error, ATOLL_E_INVALID, 0, "find", "the record is of another kind");
+	return find(context, filter, record_string(filter, "name"), ret, error);
 }
 
 /* ---- what is on record ---- */

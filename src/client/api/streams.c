@@ -12,6 +12,26 @@ enum { ROWS = 24, COLUMNS = 80, SIZE_MAX_16 = 0xffff };
 
 const char *const stream_keys[] = { "stdin", "stdout", "stderr", "streams", "rows", "columns", NULL };
 
+int streams_reserve(struct streams *streams)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams->reserved); i++) {
+		int fd = streams->reserved[i];
+
+		if (fd < 0)
+			fd = fd_open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
+		streams->reserved[i] = fd < 0 ? fd : fd_move_above(fd, 3);
+		if (streams->reserved[i] < 0)
+			return streams->reserved[i];
+	}
+	return 0;
+}
+
+void streams_release(struct streams *streams)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(streams->reserved); i++)
+		close_fd(&streams->reserved[i]);
+}
+
 void stream_plan_done(struct stream_plan *plan)
 {
 	for (int i = 0; i < 3; i++)
@@ -28,13 +48,11 @@ static int open_pipe(struct stream_plan *plan, int which, bool is_captured)
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	for (int i = 0; i < 2; i++) {
-		r = fd_move_above(ends[i], 3);
+		r = ends[i] = fd_move_above(ends[i], 3);
 		if (r < 0) {
-			close(ends[0]);
-			close(ends[1]);
+			close_fd(&ends[!i]);
 			return r;
 		}
-		ends[i] = r;
 	}
 	plan->ours->fds[which] = ends[ours];
 	plan->fds[which] = plan->theirs[which] = ends[!ours];
@@ -44,13 +62,16 @@ static int open_pipe(struct stream_plan *plan, int which, bool is_captured)
 static int plan_pty(struct stream_plan *plan, const struct atoll_record *record, struct atoll_error *error)
 {
 	uint64_t rows = ROWS, columns = COLUMNS;
+	int r;
 
 	(void)record_u64(record, "rows", &rows);
 	(void)record_u64(record, "columns", &columns);
 	if (!rows || !columns || rows > SIZE_MAX_16 || columns > SIZE_MAX_16)
 		return fault_set(error, ATOLL_E_INVALID, 0, "streams", "\"rows\" and \"columns\" are 1 to 65535");
 	plan->pty = rows << 16 | columns;
-	return 0;
+	plan->ours->is_pty = true;
+	r = streams_reserve(plan->ours);
+	return r < 0 ? fault_errno(error, r, "streams") : 0;
 }
 
 static int plan_streams(struct stream_plan *plan, const struct atoll_record *record, const char *how,
@@ -83,7 +104,8 @@ int stream_plan_make(struct stream_plan *plan, const struct atoll_record *record
 		plan->ours = calloc(1, sizeof *plan->ours);
 		if (!plan->ours)
 			return fault_errno(error, -ENOMEM, "streams");
-		*plan->ours = (struct streams){ .fds = { FD_NONE, FD_NONE, FD_NONE }, .terminal_fd = FD_NONE };
+		*plan->ours = (struct streams){ .fds = { FD_NONE, FD_NONE, FD_NONE }, .terminal_fd = FD_NONE,
+					       .reserved = { FD_NONE, FD_NONE } };
 	}
 	return plan_streams(plan, record, how, error);
 }

@@ -6,7 +6,7 @@
 #include "base/names.h"
 #include "os/fd.h"
 #include "policy/grants.h"
-#include "wire/control.h"
+#include "wire/asking.h"
 
 int inbox_init(struct inbox *inbox)
 {
@@ -184,7 +184,7 @@ static int on_questions(void *context, struct frame *frame, int *fds, size_t fd_
 		*kept = (struct inbox_question){ 0 };
 	/* What a box says is no reason to end. */
 	r = frame_open(&inner, (void *)bytes, size);
-	if (r == 0 && inner.type == CONTROL_QUESTIONS)
+	if (r == 0 && inner.type == ASKING_QUESTIONS)
 		r = read_questions(&inner, kept, &has_one);
 	if (r < 0 || !has_one)
 		*kept = (struct inbox_question){ 0 };

@@ -47,6 +47,13 @@ static void check(const char *what, struct buf *out, const char *expected)
 		fail_msg("%s is %s", what, hex);
 }
 
+static int put_reply(struct buf *out, const struct asking_reply *reply)
+{
+	frame_begin(out, 11);
+	asking_reply_put(out, reply);
+	return frame_end(out);
+}
+
 #define CHECK(call, expected)                          \
 	do {                                           \
 		cleanup_buf struct buf out;            \
@@ -99,7 +106,7 @@ static void what_was_read_is_sent_as_it_was(void **state)
 	CHECK_AGAIN(gate_route, gate_route_put(&out, &route), gate_route_put(&again, &got), NULL);
 	CHECK_AGAIN(gate_refused, gate_refused_put(&out, &refused), gate_refused_put(&again, &got), NULL);
 	CHECK_AGAIN(gate_answer, gate_answer_put(&out, &answer), gate_answer_put(&again, &got), NULL);
-	CHECK_AGAIN(asking_reply, asking_reply_put(&out, &reply), asking_reply_put(&again, &got), NULL);
+	CHECK_AGAIN(asking_reply, put_reply(&out, &reply), put_reply(&again, &got), NULL);
 	CHECK_AGAIN(desk_want, desk_want_put(&out, DESK_WANT, &want), desk_want_put(&again, DESK_WANT, &got), got.argv);
 	CHECK_AGAIN(desk_answer, desk_answer_put(&out, &told), desk_answer_put(&again, &got), got.near);
 	CHECK_AGAIN(verify_question, verify_question_put(&out, &question), verify_question_put(&again, &got),
@@ -122,7 +129,7 @@ static void what_is_beyond_its_limit_is_refused(void **state)
 	assert_int_equal(frame_open(&frame, out.bytes, out.size), 0);
 	assert_int_equal(desk_want_get(&frame, &want), -EBADMSG);
 	assert_null(want.argv);
-	assert_int_equal(asking_reply_put(&out, &reply), 0);
+	assert_int_equal(put_reply(&out, &reply), 0);
 	assert_int_equal(frame_open(&frame, out.bytes, out.size), 0);
 	assert_int_equal(asking_reply_get(&frame, &reply), -EBADMSG);
 }
@@ -164,7 +171,7 @@ static void asking_frames(void **state)
 
 	CHECK_PART(asking_question_put(&out, &question), "841c7f21c8abb553");
 	CHECK_PART(asking_grant_put(&out, &grant), "54633583b7198c7f");
-	CHECK(asking_reply_put(&out, &reply), "cee7341af1d4afbd");
+	CHECK(put_reply(&out, &reply), "cee7341af1d4afbd");
 	CHECK(notify_answer_put(&out, &reply), "1e47afbb8dbde9a4");
 	CHECK(notify_start_put(&out, &start), "9bc3649fff9271cb");
 	CHECK(notify_question_put(&out, &told), "0ed76f0be6fe40ab");

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "wire/control.h"
 #include "wire/init.h"
 
 static struct buf out;
@@ -161,52 +160,12 @@ static void exit_comes_back_within_its_bounds(void **state)
 	damage_everywhere(get_exit);
 }
 
-static int get_exec(struct frame *frame)
-{
-	struct control_exec exec;
-	int r = control_exec_get(frame, &exec);
-
-	if (r == 0) {
-		assert_non_null(exec.argv[0]);
-		free(exec.argv);
-		free(exec.env);
-		free(exec.env_added);
-	}
-	return r;
-}
-
-static void exec_comes_back(void **state)
-{
-	struct control_exec exec = {
-		.flags = CONTROL_EXEC_TTY, .rows = 24, .columns = 80, .argv = argv, .env = nothing,
-	}, back;
-	struct frame frame;
-
-	assert_int_equal(control_exec_put(&out, &exec), 0);
-	frame = reopen();
-	assert_int_equal(control_exec_get(&frame, &back), 0);
-	assert_null(back.cwd);
-	assert_int_equal(back.rows, 24);
-	assert_int_equal(back.columns, 80);
-	assert_string_equal(back.argv[0], "sh");
-	assert_null(back.env[0]);
-	free(back.argv);
-	free(back.env);
-	free(back.env_added);
-	damage_everywhere(get_exec);
-	exec.argv = nothing;
-	assert_int_equal(control_exec_put(&out, &exec), 0);
-	frame = reopen();
-	assert_int_equal(control_exec_get(&frame, &back), -EBADMSG);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(spawn_comes_back),
 		cmocka_unit_test(spawn_needs_a_command_and_a_directory),
 		cmocka_unit_test(exit_comes_back_within_its_bounds),
-		cmocka_unit_test(exec_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -6,10 +6,9 @@
 #include "approve/question-words.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "client/questions.h"
 #include "prog/atoll/ask/permanent-grant.h"
+#include "prog/atoll/ask/questions.h"
 #include "prog/atoll/verb/say.h"
-#include "wire/control.h"
 
 enum { TEXT_MAX = 256 << 10, USES_MAX = 1000000 };
 
@@ -19,12 +18,13 @@ struct search {
 	struct question_box *box;
 	size_t found;
 	char others[160];              /* what they are called, where there are more of that number */
-	uint8_t hash[ASKING_HASH_SIZE];
+	atoll_record *question;        /* owned; as it came */
 	struct buf words;
 	char **terms;                  /* the same for permanent_grant_prepare(); owned */
 };
 
-static int visit(void *context, const struct question_box *box, const struct asking_question *question)
+static int visit(void *context, struct question_box *box, const struct asking_question *question,
+		 atoll_record **row)
 {
 	struct search *search = context;
 	size_t used = strlen(search->others);
@@ -40,14 +40,16 @@ static int visit(void *context, const struct question_box *box, const struct ask
 			       box->session, question->number) < 0)
 			search->others[used] = 0;
 	}
-	search->box = (struct question_box *)box;
-	memcpy(search->hash, question->hash, sizeof search->hash);
+	search->box = box;
 	strv_free(search->terms);
 	search->terms = permanent_grant_words(&question->shown);
 	if (!search->terms)
 		return -ENOMEM;
 	buf_reset(&search->words);
 	question_words_put(&search->words, &question->shown);
+	atoll_record_free(search->question);
+	search->question = *row;
+	*row = NULL;
 	return 0;
 }
 
@@ -57,7 +59,7 @@ static int find(struct question_boxes *boxes, const char *word, struct search *s
 	int r = question_open_named(boxes, word, "question", &search->number, err);
 
 	if (r == 0)
-		r = question_boxes_visit(boxes, ASKING_FIND, visit, search, err);
+		r = question_boxes_visit(boxes, "find", visit, search, err);
 	if (r < 0)
 		return r;
 	if (!search->box) {
@@ -132,27 +134,42 @@ static void put_people(struct buf *text, struct search *search, const struct ask
 		buf_printf(text, "`atoll grants revoke %s:%u` takes it back\n", search->box->session, grant);
 }
 
-static int answer(struct question_boxes *boxes, struct search *search, struct asking_reply *reply, bool json,
-		  struct err *err)
+static int send(const struct search *search, const struct asking_reply *reply, uint32_t *ret_grant, struct err *err)
+{
+	cleanup_record atoll_record *answer = atoll_record_new(ATOLL_ANSWER), *result = NULL;
+	struct atoll_error error = LIBRARY_ERROR;
+	int r = atoll_set_u64(answer, "allow", reply->is_allowed, &error);
+
+	if (r == 0)
+		r = atoll_set_string(answer, "scope", asking_scope_names[reply->scope], &error);
+	if (r == 0 && reply->amount)
+		r = atoll_set_u64(answer, "amount", reply->amount, &error);
+	if (r == 0)
+		r = atoll_answer(search->box->sandbox, search->question, answer, NULL, &result, &error);
+	*ret_grant = (uint32_t)library_number(result, "grant");
+	return r < 0 ? library_fail(&error, err) : 0;
+}
+
+static int prepare(const struct search *search, struct permanent_grant *permanent, struct err *err)
+{
+	cleanup_session_record struct session_record session = { 0 };
+	int r = library_record(search->box->sandbox, &session, err);
+
+	return r < 0 ? r : permanent_grant_prepare(&session, search->terms, permanent, err);
+}
+
+static int answer(struct search *search, struct asking_reply *reply, bool json, struct err *err)
 {
 	cleanup_permanent_grant struct permanent_grant permanent = PERMANENT_GRANT_NONE;
-	cleanup_buf struct buf message, text;
+	cleanup_buf struct buf text;
 	uint32_t grant = 0;
 	int r;
 
-	buf_init(&message, 256);
 	buf_init(&text, TEXT_MAX);
-	reply->number = search->number;
-	reply->hash = search->hash;
-	r = reply->scope == ASKING_FOREVER
-		    ? permanent_grant_prepare(search->box->session, search->terms, &permanent, err)
-		    : 0;
+	r = reply->scope == ASKING_FOREVER ? prepare(search, &permanent, err) : 0;
 	if (r)
 		return r;
-	r = asking_reply_put(&message, reply);
-	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "ask", "out of memory");
-	r = question_box_tell(boxes, search->box, &message, CONTROL_ANSWERED, &grant, err);
+	r = send(search, reply, &grant, err);
 	if (r == 0 && reply->scope == ASKING_FOREVER)
 		r = permanent_grant_write(&permanent, err);
 	if (r < 0)
@@ -170,13 +187,12 @@ static int answer(struct question_boxes *boxes, struct search *search, struct as
 
 int answer_run(const struct cmd *cmd, bool is_allowed, int argc, char **argv, struct err *err)
 {
-	cleanup_question_boxes struct question_boxes boxes;
+	cleanup_question_boxes struct question_boxes boxes = { 0 };
 	struct asking_reply reply = { .is_allowed = is_allowed };
 	struct answer_options given = { 0 };
 	struct search search = { 0 };
 	int rest, r;
 
-	question_boxes_init(&boxes);
 	r = cmd_parse(cmd, &given, argc, argv, &rest, err);
 	if (r == 0 && argc - rest != 1)
 		r = usage(err, "which question?", "give its number, as `atoll ask` lists it");
@@ -187,8 +203,9 @@ int answer_run(const struct cmd *cmd, bool is_allowed, int argc, char **argv, st
 	buf_init(&search.words, TEXT_MAX);
 	r = find(&boxes, argv[rest], &search, err);
 	if (r == 0)
-		r = answer(&boxes, &search, &reply, given.json, err);
+		r = answer(&search, &reply, given.json, err);
 	buf_done(&search.words);
 	strv_free(search.terms);
+	atoll_record_free(search.question);
 	return r;
 }

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "approve/question-words.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "client/questions.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "prog/atoll/ask/questions.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
+#include "session/directories.h"
 #include "session/listeners.h"
 
 enum { TEXT_MAX = 64 << 20, LOOK_MS = 200, SEEN_MAX = 4096, NEWS_MAX = 4 << 20 };
@@ -38,6 +42,7 @@ struct listing {
 	struct json json;
 	struct seen seen[SEEN_MAX]; /* a ring */
 	size_t seen_count;
+	struct timespec looked;     /* what the directory of sandboxes was like */
 	bool is_following, is_first, rings, has_spoken;
 };
 
@@ -115,7 +120,7 @@ static bool is_news(struct listing *listing, const struct question_box *box, con
 	return true;
 }
 
-static int visit(void *context, const struct question_box *box, const struct asking_question *question)
+static int visit(void *context, struct question_box *box, const struct asking_question *question, atoll_record **row)
 {
 	struct listing *listing = context;
 
@@ -139,7 +144,7 @@ static int list_once(struct listing *listing, struct question_boxes *boxes, stru
 
 	if (listing->given->json)
 		json_array_begin(&listing->json, NULL);
-	r = question_boxes_visit(boxes, ASKING_LIST, visit, listing, err);
+	r = question_boxes_visit(boxes, "list", visit, listing, err);
 	if (r < 0)
 		return r;
 	if (listing->given->json) {
@@ -167,38 +172,62 @@ static int say_news(struct listing *listing, struct err *err)
 	return r;
 }
 
-/* Hears what one box has to tell, and asks for what comes next. */
-static int follow_box(struct listing *listing, struct question_boxes *boxes, struct question_box *box,
-		      struct err *err)
+/* What is new in a sandbox comes as the answer to one request, behind which the next one asks. */
+static int take_news(struct listing *listing, struct question_box *box, const atoll_record *result, struct err *err)
 {
-	struct err gone;
 	int r;
 
-	listing->is_first = box->told == 0;
-	r = question_box_hear(boxes, box, visit, listing, &gone);
-	if (r >= 0)
-		r = question_box_ask(box, ASKING_FOLLOW, &gone);
-	if (r < 0)
-		close_fd(&box->fd);
-	return say_news(listing, err);
+	if (library_number(result, "code"))
+		return library_fail_event(result, err);
+	listing->is_first = !box->was_heard;
+	box->was_heard = true;
+	r = questions_visit(box, result, visit, listing, err);
+	return r < 0 ? r : question_box_follow(box, library_number(result, "after"), err);
+}
+
+/* 1: it goes on; 0: it is over. */
+static int follow_box(struct listing *listing, struct question_box *box)
+{
+	struct atoll_error error = LIBRARY_ERROR;
+	struct err gone = { 0 };
+	atoll_record *event;
+	int r;
+
+	while ((r = atoll_next(box->sandbox, &event, &error)) == 1) {
+		bool is_done = library_number(event, "event") == ATOLL_EVENT_DONE;
+
+		r = is_done ? take_news(listing, box, event, &gone) : -ESHUTDOWN;
+		atoll_record_free(event);
+		if (r < 0)
+			return 0;
+	}
+	return r == 0;
 }
 
 /* Those that are new are asked once; from then on each has one question of ours. */
-static int greet(struct question_boxes *boxes, size_t first, struct err *err)
+static void greet(struct question_boxes *boxes, size_t first)
 {
-	for (size_t i = first; i < boxes->count; i++)
-		if (question_box_ask(&boxes->list[i], ASKING_FOLLOW, err) < 0)
-			close_fd(&boxes->list[i].fd);
-	return 0;
+	struct err gone = { 0 };
+
+	for (size_t i = boxes->count; i-- > first;)
+		if (question_box_follow(&boxes->list[i], 0, &gone) < 0)
+			question_boxes_remove(boxes, i);
 }
 
-static size_t count_open(const struct question_boxes *boxes)
+/* Sandboxes come and go with their sockets: nothing is listed while their directory stays as it is. */
+static bool has_changed(struct listing *listing)
 {
-	size_t open = 0;
+	char runtime[PATH_MAX];
+	struct stat st;
 
-	for (size_t i = 0; i < boxes->count; i++)
-		open += boxes->list[i].fd >= 0;
-	return open;
+	if (session_runtime_dir(runtime, sizeof runtime, false, NULL) < 0 || stat(runtime, &st) < 0)
+		return false;
+	/* What was changed just now may change again without a later time. */
+	if (st.st_mtim.tv_sec == listing->looked.tv_sec && st.st_mtim.tv_nsec == listing->looked.tv_nsec &&
+	    time(NULL) - st.st_mtim.tv_sec > 1)
+		return false;
+	listing->looked = st.st_mtim;
+	return true;
 }
 
 /* An empty screen would leave a person wondering whether anything runs. A script reads nothing of this. */
@@ -216,45 +245,56 @@ static void say_waiting(struct listing *listing, size_t sandboxes)
 	listing->has_spoken = true;
 }
 
-static int follow(struct listing *listing, struct question_boxes *boxes, const char *session, struct err *err)
+static int wait_for_news(struct listing *listing, struct question_boxes *boxes, struct err *err)
 {
 	struct pollfd polled[QUESTION_BOXES_MAX];
-	int r = greet(boxes, 0, err);
+	int ready, r = 0;
 
-	while (r == 0 && (!session || count_open(boxes))) {
-		size_t known;
-		int ready;
+	for (size_t i = 0; i < boxes->count; i++)
+		polled[i] = (struct pollfd){ .fd = atoll_fd(boxes->list[i].sandbox), .events = POLLIN };
+	ready = poll(polled, boxes->count, LOOK_MS);
+	if (ready < 0)
+		return errno == EINTR ? 1 : -errno;
+	if (ready == 0)
+		say_waiting(listing, boxes->count);
+	/* From the end: who goes is replaced by one that was looked at. */
+	for (size_t i = boxes->count; r == 0 && i-- > 0;) {
+		bool goes_on = !polled[i].revents || follow_box(listing, &boxes->list[i]);
 
-		for (size_t i = 0; i < boxes->count; i++)
-			polled[i] = (struct pollfd){ .fd = boxes->list[i].fd, .events = POLLIN };
-		known = boxes->count;
-		ready = poll(polled, known, LOOK_MS);
-		if (ready < 0)
-			return errno == EINTR ? 0 : -errno;
-		if (ready == 0)
-			say_waiting(listing, count_open(boxes));
-		for (size_t i = 0; r == 0 && i < known; i++)
-			if (polled[i].fd >= 0 && polled[i].revents)
-				r = follow_box(listing, boxes, &boxes->list[i], err);
-		if (r < 0 || session)
-			continue;
-		known = count_open(boxes);
-		r = question_boxes_open(boxes, NULL, err);
-		if (r == 0)
-			r = greet(boxes, known, err);
+		r = say_news(listing, err);
+		if (!goes_on)
+			question_boxes_remove(boxes, i);
 	}
 	return r;
 }
 
+static int follow(struct listing *listing, struct question_boxes *boxes, const char *session, struct err *err)
+{
+	int r = 0;
+
+	greet(boxes, 0);
+	while (r == 0 && (!session || boxes->count)) {
+		size_t known;
+
+		r = wait_for_news(listing, boxes, err);
+		if (r != 0 || session || !has_changed(listing))
+			continue;
+		known = boxes->count;
+		r = question_boxes_open(boxes, NULL, err);
+		if (r == 0)
+			greet(boxes, known);
+	}
+	return r > 0 ? 0 : r;
+}
+
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	cleanup_question_boxes struct question_boxes boxes;
+	cleanup_question_boxes struct question_boxes boxes = { 0 };
 	cleanup_free struct listing *listing = calloc(1, sizeof *listing);
 	cleanup_fd int listener_fd = FD_NONE;
 	struct ask_options given = { 0 };
 	int rest, r;
 
-	question_boxes_init(&boxes);
 	if (!listing)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "ask", "out of memory");
 	r = cmd_parse(&cmd_ask, &given, argc, argv, &rest, err);

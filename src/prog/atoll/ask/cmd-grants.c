@@ -4,11 +4,10 @@
 #include "approve/question-words.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "client/questions.h"
 #include "os/clock.h"
+#include "prog/atoll/ask/questions.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
-#include "wire/control.h"
 
 enum { TEXT_MAX = 64 << 20 };
 
@@ -73,7 +72,7 @@ static void put_people(struct buf *text, const struct question_box *box, const s
 	buf_printf(text, "; given by %s\n", grant->by);
 }
 
-static int visit(void *context, const struct question_box *box, const struct asking_grant *grant)
+static int visit(void *context, struct question_box *box, const struct asking_grant *grant)
 {
 	struct listing *listing = context;
 
@@ -86,11 +85,10 @@ static int visit(void *context, const struct question_box *box, const struct ask
 
 static int list(bool is_json, const char *session, struct err *err)
 {
-	cleanup_question_boxes struct question_boxes boxes;
+	cleanup_question_boxes struct question_boxes boxes = { 0 };
 	struct listing listing = { .is_json = is_json };
 	int r;
 
-	question_boxes_init(&boxes);
 	buf_init(&listing.text, TEXT_MAX);
 	json_init(&listing.json, &listing.text);
 	if (is_json)
@@ -118,27 +116,26 @@ struct search {
 	size_t found;
 };
 
-static int search_visit(void *context, const struct question_box *box, const struct asking_grant *grant)
+static int search_visit(void *context, struct question_box *box, const struct asking_grant *grant)
 {
 	struct search *search = context;
 
 	if (grant->number != search->number)
 		return 0;
-	search->box = (struct question_box *)box;
+	search->box = box;
 	search->found++;
 	return 0;
 }
 
 static int take_back(const char *word, bool is_json, struct err *err)
 {
-	cleanup_question_boxes struct question_boxes boxes;
+	cleanup_question_boxes struct question_boxes boxes = { 0 };
+	struct atoll_error error = LIBRARY_ERROR;
 	char shown[ERR_QUOTE_SIZE], name[QUESTION_NAME_SIZE];
 	cleanup_buf struct buf message;
 	struct search search = { 0 };
-	uint32_t done;
 	int r;
 
-	question_boxes_init(&boxes);
 	buf_init(&message, 512);
 	r = question_open_named(&boxes, word, "grant", &search.number, err);
 	if (r == 0)
@@ -152,15 +149,9 @@ static int take_back(const char *word, bool is_json, struct err *err)
 					   : "`atoll grants` lists those that hold");
 		return -ENOENT;
 	}
-	frame_begin(&message, CONTROL_REVOKE);
-	frame_put_u32(&message, search.number);
-	r = frame_end(&message);
-	if (r == 0)
-		r = question_box_tell(&boxes, search.box, &message, CONTROL_DONE, &done, err);
-	if (r < 0)
-		return r;
+	if (atoll_revoke(search.box->sandbox, search.number, NULL, NULL, &error) < 0)
+		return library_fail(&error, err);
 	question_name(name, search.box->session, search.number);
-	buf_reset(&message);
 	buf_printf(&message, is_json ? "{\"revoked\":\"%s\"}\n" : "%s is taken back\n", name);
 	return say_out(&message, err);
 }

@@ -9,14 +9,12 @@
 
 #include "base/names.h"
 #include "base/str.h"
-#include "client/control-client.h"
 #include "client/dirs.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/spawn.h"
 #include "policy/decide.h"
-#include "session/record.h"
 
 enum { TEXT_MAX = 4 << 20, WORDS_FIXED = 5, OPTIONS_MAX = 24, DATE_SIZE = 10, PATIENCE_MS = 10000 };
 
@@ -208,9 +206,9 @@ static int read_text(int fd, struct permanent_grant *grant, struct err *err)
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "policy", "atoll-policy wrote no policy") : 0;
 }
 
-int permanent_grant_prepare(const char *session, char **words, struct permanent_grant *ret_grant, struct err *err)
+int permanent_grant_prepare(const struct session_record *session, char **words, struct permanent_grant *ret_grant,
+			    struct err *err)
 {
-	cleanup_session_record struct session_record record = { 0 };
 	cleanup_fd int fd = memfd_create("policy", 0); /* inherited by atoll-policy on purpose */
 	struct dirs dirs;
 	const char *level;
@@ -218,13 +216,11 @@ int permanent_grant_prepare(const char *session, char **words, struct permanent_
 
 	if (fd < 0)
 		return err_set(err, ERR_INTERNAL, errno, "policy", "no memory file can be made: %s", strerror(errno));
-	r = client_find(session, &record, err);
+	r = dirs_find(&dirs, session->project, NULL, err);
 	if (r == 0)
-		r = dirs_find(&dirs, record.project, NULL, err);
+		r = find_file(session, &dirs, ret_grant->path, &level, err);
 	if (r == 0)
-		r = find_file(&record, &dirs, ret_grant->path, &level, err);
-	if (r == 0)
-		r = check_file(&record, &dirs, ret_grant, err);
+		r = check_file(session, &dirs, ret_grant, err);
 	if (r == 0)
 		r = hold(ret_grant, err);
 	if (r == 0)

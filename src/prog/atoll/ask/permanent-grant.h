@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/seen.h"
+#include "session/record.h"
 #include "wire/asking.h"
 
 struct permanent_grant {
@@ -37,7 +38,7 @@ char **permanent_grant_words(const struct asking_shown *shown);
  * Finds the file of the policy that this session runs under, and has the rule put into its text. Nothing is written.
  * 1: atoll-policy has said why not.
  */
-int permanent_grant_prepare(const char *session, char **words, struct permanent_grant *ret_grant,
+int permanent_grant_prepare(const struct session_record *session, char **words, struct permanent_grant *ret_grant,
 			    struct err *err) MUST_USE;
 
 /* -ESTALE: somebody has changed the file since; it stays as they left it. */

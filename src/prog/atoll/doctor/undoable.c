@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "client/control-client.h"
+#include "client/find.h"
 #include "client/program.h"
 #include "client/staged.h"
 #include "os/spawn.h"
@@ -29,7 +29,7 @@ static bool find_applied(const char *state, char out[SESSION_ID_SIZE])
 	size_t count;
 
 	*out = 0;
-	if (client_project(project, &unheard) < 0 || session_list(state, &records, &count, &unheard) < 0)
+	if (find_project(project, &unheard) < 0 || session_list(state, &records, &count, &unheard) < 0)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		if (!*out && str_equal(records[i].project, project) && has_applied(state, records[i].id))

@@ -5,7 +5,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "client/compiled.h"
-#include "client/control-client.h"
+#include "client/find.h"
 #include "client/dirs.h"
 #include "client/program.h"
 #include "os/path.h"
@@ -42,7 +42,7 @@ static const struct option options[] = {
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, offsetof(struct policy_options, json) },
 };
 
-static int find_project(const char *given, char out[PATH_MAX], struct err *err)
+static int choose_project(const char *given, char out[PATH_MAX], struct err *err)
 {
 	int r;
 
@@ -52,7 +52,7 @@ static int find_project(const char *given, char out[PATH_MAX], struct err *err)
 				       given, strerror(-r))
 			     : 0;
 	}
-	return client_project(out, err);
+	return find_project(out, err);
 }
 
 /* Where the box keeps what it enforces, also after `policy set`. */
@@ -63,7 +63,7 @@ static int find_snapshot(const char *session, char out[PATH_MAX], struct err *er
 	int r = session_state_dir(state, sizeof state, false, err);
 
 	if (r == 0)
-		r = client_find_any(state, session, &record, err);
+		r = find_session(state, session, &record, err);
 	if (r < 0)
 		return r;
 	r = session_path(state, record.id, "policy.bin", out, PATH_MAX);
@@ -78,7 +78,7 @@ static int become(const struct policy_options *given, const char *verb, char **r
 	int r = program_path("policy", "policies", policies, err);
 
 	if (r == 0)
-		r = find_project(given->project, project, err);
+		r = choose_project(given->project, project, err);
 	if (r == 0 && given->session)
 		r = find_snapshot(given->session, snapshot, err);
 	if (r < 0)

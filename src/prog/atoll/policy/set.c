@@ -5,27 +5,12 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "client/control-client.h"
 #include "client/session-policy.h"
 #include "os/fd.h"
+#include "prog/atoll/verb/library.h"
 #include "prog/atoll/verb/say.h"
 
-static int send_policy(int socket_fd, const struct compiled *compiled, struct err *err)
-{
-	cleanup_fd int fd = fd_memfd_sealed("snapshot", compiled->bytes, compiled->size);
-	cleanup_buf struct buf out;
-	int r = fd < 0 ? fd : 0;
-
-	buf_init(&out, 64);
-	frame_begin(&out, CONTROL_POLICY);
-	if (r == 0)
-		r = frame_end(&out);
-	if (r == 0)
-		r = frame_send(socket_fd, &out, &fd, 1);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "session", "the session cannot be asked: %s", strerror(-r)) : 0;
-}
-
-static int show(const struct session_record *record, const struct compiled *compiled, uint32_t ended, bool json,
+static int show(const struct session_record *record, const struct compiled *compiled, uint64_t ended, bool json,
 		struct err *err)
 {
 	const char *name = snapshot_policy(compiled->snapshot)->name;
@@ -43,38 +28,44 @@ static int show(const struct session_record *record, const struct compiled *comp
 	} else {
 		buf_printf(&text, "%s: the network goes by ", record->id);
 		buf_put_escaped(&text, name, strlen(name), 0);
-		buf_printf(&text, " now; connections that it ended: %u", ended);
+		buf_printf(&text, " now; connections that it ended: %llu",
+			   (unsigned long long)ended);
 	}
 	buf_put_char(&text, '\n');
 	return say_out(&text, err);
 }
 
-static int hand_over(int socket_fd, const struct session_record *record, const struct compiled *compiled, bool json,
-		     struct err *err)
+static int make_policy(atoll_context *context, const struct compiled *compiled, atoll_policy **ret,
+		       struct atoll_error *error)
 {
-	struct client_answer answer;
-	cleanup_buf struct buf scratch;
-	uint32_t ended;
-	int r = send_policy(socket_fd, compiled, err);
+	cleanup_fd int fd = fd_memfd_sealed("snapshot", compiled->bytes, compiled->size);
+	cleanup_record atoll_record *request = atoll_record_new(ATOLL_POLICY);
+	int r = atoll_set_fd(request, "snapshot", fd, error);
 
-	buf_init(&scratch, FRAME_MESSAGE_MAX);
+	return r < 0 ? r : atoll_policy_load(context, request, ret, error);
+}
+
+static int hand_over(atoll_context *context, atoll_sandbox *sandbox, const struct session_record *session,
+		     const struct compiled *compiled, bool json, struct err *err)
+{
+	cleanup_policy atoll_policy *policy = NULL;
+	cleanup_record atoll_record *result = NULL;
+	struct atoll_error error = LIBRARY_ERROR;
+	int r = make_policy(context, compiled, &policy, &error);
+
 	if (r == 0)
-		r = client_receive(socket_fd, &scratch, &answer, err);
-	if (r < 0)
-		return r;
-	close_fd(&answer.fd);
-	ended = frame_get_u32(&answer.frame);
-	if (answer.frame.type != CONTROL_CHANGED || frame_finish(&answer.frame) < 0)
-		return err_set(err, ERR_STATE, EPROTO, "session", "session %s gave no clear answer", record->id);
-	return show(record, compiled, ended, json, err);
+		r = atoll_change(sandbox, policy, NULL, &result, &error);
+	return r < 0 ? library_fail(&error, err)
+		     : show(session, compiled, library_number(result, "connections"), json, err);
 }
 
 int policy_set(char **words, bool json, struct err *err)
 {
-	size_t count = 0;
-	cleanup_session_record struct session_record record = { 0 };
+	cleanup_session_record struct session_record session = { 0 };
 	cleanup_compiled struct compiled compiled = { 0 };
-	cleanup_fd int socket_fd = FD_NONE;
+	cleanup_context atoll_context *context = NULL;
+	cleanup_sandbox atoll_sandbox *sandbox = NULL;
+	size_t count = 0;
 	int r;
 
 	while (words[count])
@@ -85,11 +76,12 @@ int policy_set(char **words, bool json, struct err *err)
 		err_hint(err, "atoll policy set [ID] POLICY; `atoll ps` lists sessions");
 		return -EINVAL;
 	}
-	r = client_open(count == 2 ? words[0] : NULL, &record, &socket_fd, err);
-	if (r < 0)
-		return r;
-	r = session_policy_compile_lowered(&record, words[count - 1], &compiled, err);
-	if (r != 0)
-		return r;
-	return hand_over(socket_fd, &record, &compiled, json, err);
+	r = library_context(0, &context, err);
+	if (r == 0)
+		r = library_find(context, count == 2 ? words[0] : NULL, &sandbox, err);
+	if (r == 0)
+		r = library_record(sandbox, &session, err);
+	if (r == 0)
+		r = session_policy_compile_lowered(&session, words[count - 1], &compiled, err);
+	return r != 0 ? r : hand_over(context, sandbox, &session, &compiled, json, err);
 }

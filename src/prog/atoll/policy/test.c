@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "client/control-client.h"
+#include "client/find.h"
 #include "client/program.h"
 #include "client/session-policy.h"
 #include "learn/learn.h"
@@ -51,7 +51,7 @@ static int test_one(const char *state, const char *policy, const char *session, 
 	cleanup_compiled struct compiled compiled = { 0 };
 	struct policy_trial trial = { .state = state, .record = &record, .compiled = &compiled, .policy = policy,
 				      .json = json };
-	int r = client_find_any(state, session, &record, err);
+	int r = find_session(state, session, &record, err);
 
 	if (r == 0)
 		r = session_policy_compile(&record, policy, &compiled, err);

@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * `atoll exec`: asks the box of a live session to run one more command in it. Streams travel as descriptors;
- * a terminal stays here and is joined to the pty that the box sends back. Signals, stops and the exit status
+ * `atoll exec`: runs one more command in a live session, by libatoll. Streams travel as descriptors;
+ * a terminal stays here and is joined to the pty that comes back. Signals, stops and the exit status
  * are passed on, so that the command behaves in a pipeline as it would without the sandbox.
  */
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 
 #include "base/str.h"
-#include "client/control-client.h"
 #include "client/dirs.h"
 #include "client/env-additions.h"
 #include "client/staged.h"
 #include "client/tokens.h"
 #include "os/fd.h"
 #include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/library.h"
 #include "prog/atoll/verb/say.h"
-#include "session/control-socket.h"
 #include "session/directories.h"
 #include "stage/snapshot/snapshot.h"
 #include "supervise/console.h"
-#include "supervise/loop.h"
+#include "wire/token.h"
 
 /* As console_detect() says it: a pty takes the place of all three streams, or of none. */
 enum { ALL_STREAMS = 1 << STDIN_FILENO | 1 << STDOUT_FILENO | 1 << STDERR_FILENO };
 
 extern char **environ;
 
-/* The request, then each answer: what is not touched costs nothing, and what grows costs maps and page faults. */
-static uint8_t message[FRAME_MESSAGE_MAX];
+enum { AGAIN_MS = 100 };
 
 struct exec_options {
 	const char *cwd, *token;
@@ -53,17 +52,35 @@ static const struct option options[] = {
 
 /* One command in flight. */
 struct attendance {
-	int socket_fd, signal_fd;
+	atoll_sandbox *sandbox;
+	const atoll_record *request;
+	uint64_t number;         /* of the command in its sandbox; 0: it is asked for */
+	uint64_t early_signals;  /* bits 1 << signal: that came before */
+	int signal_fd;
 	struct loop loop;
-	struct loop_source socket_source, signal_source;
+	struct loop_source event_source, signal_source;
 	struct console console;
 	bool has_console, is_over;
-	const char *session; /* its id */
 	int status;
 	const char *command;
-	struct buf message;
 	struct err *err;
 };
+
+/* Nobody waits for its answer: a command that has ended says so itself. */
+static int pass_signal(struct attendance *attendance, int32_t number)
+{
+	struct atoll_error error = LIBRARY_ERROR;
+	uint64_t ticket;
+
+	if (!attendance->number) {
+		attendance->early_signals |= UINT64_C(1) << number;
+		return 0;
+	}
+	if (atoll_signal(attendance->sandbox, attendance->number, number, &ticket, NULL, &error) == 0 ||
+	    library_is_gone(&error))
+		return 0;
+	return library_fail(&error, attendance->err);
+}
 
 /* The client may be stopped only after the command has: else it would go on in a terminal that the shell took
  * back. */
@@ -80,16 +97,19 @@ static int stop_with_command(struct attendance *attendance)
 			return err_set(attendance->err, ERR_INTERNAL, -r, "terminal",
 				       "the terminal cannot be taken again: %s", strerror(-r));
 	}
-	return client_send(attendance->socket_fd, CONTROL_CONTINUE, 0, 0, attendance->err);
+	return pass_signal(attendance, SIGCONT);
 }
 
-static int join_terminal(struct attendance *attendance, int *master_fd)
+static int join_terminal(struct attendance *attendance, atoll_record *event)
 {
-	int r;
+	int r, master_fd = atoll_take_fd(event, "terminal");
 
-	if (*master_fd < 0)
+	if (library_number(event, "errno"))
+		return err_set(attendance->err, ERR_STATE, (int)library_number(event, "errno"), "terminal",
+			       "the terminal cannot be joined: %s", strerror((int)library_number(event, "errno")));
+	if (master_fd < 0)
 		return 0;
-	r = console_open(&attendance->console, &attendance->loop, take_fd(master_fd), true, NULL, NULL);
+	r = console_open(&attendance->console, &attendance->loop, master_fd, true, NULL, NULL);
 	if (r < 0)
 		return err_set(attendance->err, ERR_INTERNAL, -r, "terminal",
 			       "the terminal cannot be joined: %s", strerror(-r));
@@ -98,67 +118,103 @@ static int join_terminal(struct attendance *attendance, int *master_fd)
 }
 
 /* 127 is the command's own status too: only with an errno does it mean that there was none. */
-static int take_exit(struct attendance *attendance, struct frame *frame)
+static int take_exit(struct attendance *attendance, const atoll_record *event)
 {
-	uint32_t status = frame_get_u32(frame), errnum = frame_get_u32(frame);
-	const char *ended = frame_get_string(frame);
+	const char *ended = library_text(event, "ended");
+	int errnum = (int)library_number(event, "errno");
 	char shown[ERR_QUOTE_SIZE];
 
-	if (!ended || frame_finish(frame) < 0 || status > 255)
-		return -EPROTO;
-	attendance->status = (int)status;
+	attendance->status = (int)library_number(event, "status");
 	attendance->is_over = true;
 	if (!errnum)
 		return 0;
 	if (str_equal(ended, "stdout") || str_equal(ended, "stderr")) {
 		struct err lost = { 0 };
 
-		err_set(&lost, ERR_STATE, (int)errnum, "exec",
+		err_set(&lost, ERR_STATE, errnum, "exec",
 			"%s cannot be written: %s; the rest of what the command wrote there is lost", ended,
-			strerror((int)errnum));
+			strerror(errnum));
 		say_error(&lost);
-		attendance->status = status ? (int)status : 125;
+		attendance->status = attendance->status ? attendance->status : 125;
 		return 0;
 	}
-	err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, (int)errnum, "exec",
-		"%s cannot be started: %s", err_quote(shown, attendance->command), strerror((int)errnum));
+	err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, errnum, "exec",
+		"%s cannot be started: %s", err_quote(shown, attendance->command), strerror(errnum));
 	if (errnum == EACCES || errnum == EPERM)
-		err_hint(attendance->err, "what the policy refused is in: atoll log --denied %s", attendance->session);
-	return -(int)errnum;
+		err_hint(attendance->err, "what the policy refused is in: atoll log --denied %s",
+			 atoll_id(attendance->sandbox));
+	return -errnum;
 }
 
-static int take_answer(struct attendance *attendance, struct client_answer *answer)
+static int set_too_large(struct err *err)
 {
-	int r;
-
-	switch (answer->frame.type) {
-	case CONTROL_STARTED:
-		return join_terminal(attendance, &answer->fd);
-	case CONTROL_STOPPED:
-		return stop_with_command(attendance);
-	case CONTROL_EXITED:
-		r = take_exit(attendance, &answer->frame);
-		if (r != -EPROTO)
-			return r;
-		break;
-	default:
-		break;
-	}
-	return err_set(attendance->err, ERR_INTERNAL, EPROTO, "session",
-		       "the session sent an answer that makes no sense");
+	err_set(err, ERR_USAGE, E2BIG, "exec", "the command and its variables are larger than %d bytes",
+		FRAME_MESSAGE_MAX);
+	err_hint(err, "put them into a file that the command reads");
+	return -E2BIG;
 }
 
-static int on_answer(void *context, uint32_t events)
+static int ask(struct attendance *attendance)
+{
+	struct atoll_error error = LIBRARY_ERROR;
+	uint64_t ticket;
+	int r = atoll_exec(attendance->sandbox, attendance->request, &ticket, NULL, &error);
+
+	if (r == ATOLL_E_LIMIT && (error.errnum == EMSGSIZE || error.errnum == ENOBUFS))
+		return set_too_large(attendance->err);
+	return r < 0 ? library_fail(&error, attendance->err) : 0;
+}
+
+/* The answer to the one request; those to signals say nothing that the command does not. */
+static int take_answer(struct attendance *attendance, const atoll_record *event)
+{
+	int r = 0;
+
+	if (attendance->number)
+		return 0;
+	/* While all stands still, for a snapshot, nothing is started. */
+	if (library_number(event, "code") == -(uint64_t)ATOLL_E_BUSY) {
+		(void)poll(NULL, 0, AGAIN_MS);
+		return ask(attendance);
+	}
+	if (library_number(event, "code"))
+		return library_fail_event(event, attendance->err);
+	attendance->number = library_number(event, "command");
+	for (int number = 1; r == 0 && number < 64; number++)
+		if (attendance->early_signals & UINT64_C(1) << number)
+			r = pass_signal(attendance, number);
+	return r;
+}
+
+static int take_event(struct attendance *attendance, atoll_record *event)
+{
+	uint64_t type = library_number(event, "event");
+
+	if (type == ATOLL_EVENT_END)
+		return err_set(attendance->err, ERR_STATE, ECONNRESET, "session", "the session has ended");
+	if (type == ATOLL_EVENT_DONE)
+		return take_answer(attendance, event);
+	if (library_number(event, "command") != attendance->number)
+		return 0;
+	return type == ATOLL_EVENT_STARTED   ? join_terminal(attendance, event)
+	       : type == ATOLL_EVENT_STOPPED ? stop_with_command(attendance)
+	       : type == ATOLL_EVENT_EXIT    ? take_exit(attendance, event)
+					     : 0;
+}
+
+static int on_event(void *context, uint32_t events)
 {
 	struct attendance *attendance = context;
-	struct client_answer answer;
-	int r = client_receive(attendance->socket_fd, &attendance->message, &answer, attendance->err);
+	struct atoll_error error = LIBRARY_ERROR;
+	atoll_record *event;
+	int r = 0, taken = 0;
 
-	if (r < 0)
-		return r;
-	r = take_answer(attendance, &answer);
-	close_fd(&answer.fd);
-	return r;
+	while (r == 0 && !attendance->is_over && (r = atoll_next(attendance->sandbox, &event, &error)) == 1) {
+		taken = take_event(attendance, event);
+		atoll_record_free(event);
+		r = taken;
+	}
+	return taken < 0 ? taken : r < 0 ? library_fail(&error, attendance->err) : 0;
 }
 
 static int on_signal(void *context, uint32_t events)
@@ -173,7 +229,7 @@ static int on_signal(void *context, uint32_t events)
 			console_resize(&attendance->console);
 		return 0;
 	}
-	return client_send(attendance->socket_fd, CONTROL_SIGNAL, 1, info.ssi_signo, attendance->err);
+	return pass_signal(attendance, (int32_t)info.ssi_signo);
 }
 
 static int block_signals(void)
@@ -197,10 +253,10 @@ static int attend(struct attendance *attendance)
 
 	if (r < 0)
 		return r;
-	attendance->socket_source = (struct loop_source){
-		.fd = attendance->socket_fd,
+	attendance->event_source = (struct loop_source){
+		.fd = atoll_fd(attendance->sandbox),
 		.events = EPOLLIN,
-		.ready = on_answer,
+		.ready = on_event,
 		.context = attendance,
 	};
 	attendance->signal_source = (struct loop_source){
@@ -209,7 +265,7 @@ static int attend(struct attendance *attendance)
 		.ready = on_signal,
 		.context = attendance,
 	};
-	r = loop_add(&attendance->loop, &attendance->socket_source);
+	r = loop_add(&attendance->loop, &attendance->event_source);
 	if (r == 0)
 		r = loop_add(&attendance->loop, &attendance->signal_source);
 	while (r >= 0 && !attendance->is_over)
@@ -234,42 +290,47 @@ static int find_cwd(const char *given, const char *project, char out[PATH_MAX], 
 	return 0;
 }
 
-static int set_too_large(struct err *err)
+/* A terminal takes the place of all three streams, or of none. */
+static int put_streams(atoll_record *request, bool no_tty, struct atoll_error *error)
 {
-	err_set(err, ERR_USAGE, E2BIG, "exec", "the command and its variables are larger than %d bytes",
-		FRAME_MESSAGE_MAX);
-	err_hint(err, "put them into a file that the command reads");
-	return -E2BIG;
+	static const char *const names[] = { "stdin", "stdout", "stderr" };
+	uint16_t rows, columns;
+	int r = 0;
+
+	if (no_tty || console_detect() != ALL_STREAMS) {
+		for (int i = 0; r == 0 && i < 3; i++)
+			r = atoll_set_fd(request, names[i], i, error);
+		return r;
+	}
+	console_size(&rows, &columns);
+	r = atoll_set_string(request, "streams", "pty", error);
+	if (r == 0)
+		r = atoll_set_u64(request, "rows", rows, error);
+	return r == 0 ? atoll_set_u64(request, "columns", columns, error) : r;
 }
 
-/* All of it before the box is called: that wakes with the connection, and should find the request there. */
-static int write_request(const struct session_record *record, const struct exec_options *given, char **command,
-			 struct buf *out, struct err *err)
+static int make_request(const struct session_record *session, const struct exec_options *given, char **command,
+			atoll_record *request, struct err *err)
 {
 	char cwd[PATH_MAX], *added[ENV_ADDITIONS_MAX];
-	struct control_exec request = { .argv = command, .env = environ, .env_added = added };
-	int r = find_cwd(given->cwd, record->project, cwd, &request.cwd, err);
+	struct atoll_error error = LIBRARY_ERROR;
+	const char *start;
+	int r = find_cwd(given->cwd, session->project, cwd, &start, err);
 
 	if (r == 0)
 		r = env_additions_make(&given->env, added, err);
 	if (r < 0)
 		return r;
-	if (!given->no_tty && console_detect() == ALL_STREAMS) {
-		request.flags |= CONTROL_EXEC_TTY;
-		console_size(&request.rows, &request.columns);
-	}
-	return control_exec_put(out, &request) < 0 ? set_too_large(err) : 0;
-}
-
-static int send_request(const struct attendance *attendance)
-{
-	int fds[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
-	int r = frame_send(attendance->socket_fd, &attendance->message, fds, ARRAY_SIZE(fds));
-
-	if (r == -EMSGSIZE)
-		return set_too_large(attendance->err);
-	return r < 0 ? err_set(attendance->err, ERR_STATE, -r, "session", "the session cannot be asked: %s",
-			       strerror(-r)) : 0;
+	r = atoll_set_strings(request, "argv", (const char *const *)command, &error);
+	if (r == 0)
+		r = atoll_set_strings(request, "env", (const char *const *)environ, &error);
+	if (r == 0)
+		r = atoll_set_strings(request, "env_add", (const char *const *)added, &error);
+	if (r == 0 && start)
+		r = atoll_set_string(request, "cwd", start, &error);
+	if (r == 0)
+		r = put_streams(request, given->no_tty, &error);
+	return r < 0 ? library_fail(&error, err) : 0;
 }
 
 static int run_in(struct attendance *attendance)
@@ -281,7 +342,7 @@ static int run_in(struct attendance *attendance)
 	if (attendance->signal_fd < 0)
 		return err_set(err, ERR_INTERNAL, -attendance->signal_fd, "exec",
 			       "signals cannot be passed on: %s", strerror(-attendance->signal_fd));
-	r = send_request(attendance);
+	r = ask(attendance);
 	if (r == 0)
 		r = attend(attendance);
 	if (r < 0 && !err->code)
@@ -306,48 +367,15 @@ static int snapshot_before(const struct session_record *record, struct err *err)
 	return r < 0 ? r : staged_snapshot(state, record, &wanted, name, err);
 }
 
-/* To the box, which answers before it takes a command. */
-static int send_held(struct buf *held, int socket_fd, struct err *err)
-{
-	struct client_answer answer = { .fd = FD_NONE };
-	cleanup_buf struct buf scratch, out;
-	struct token_allowance allowance;
-	struct token_held head;
-	struct frame frame;
-	int r = frame_open(&frame, held->bytes, held->size);
-
-	buf_init(&scratch, FRAME_MESSAGE_MAX);
-	buf_init(&out, TOKEN_HELD_MAX);
-	frame_begin(&out, CONTROL_TOKEN);
-	if (r == 0)
-		r = token_held_get(&frame, &head);
-	if (r == 0)
-		token_held_put(&out, &head);
-	for (uint32_t i = 0; r == 0 && i < head.count; i++) {
-		r = token_allowance_get(&frame, &allowance);
-		if (r == 0) {
-			token_allowance_put(&out, &allowance);
-			free(allowance.argv);
-		}
-	}
-	if (r == 0)
-		r = frame_end(&out);
-	if (r == 0)
-		r = frame_send(socket_fd, &out, NULL, 0);
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "token", "the session cannot be told: %s", strerror(-r));
-	r = client_receive(socket_fd, &scratch, &answer, err);
-	close_fd(&answer.fd);
-	return r;
-}
-
 /* 1: atoll-token said why not. */
-static int present_token(const char *file, const struct session_record *record, int socket_fd, struct err *err)
+static int present_token(const char *file, const struct session_record *session, atoll_record *request,
+			 struct err *err)
 {
 	struct token_presented presented = {
-		.file = file, .project = record->project, .policy = record->policy,
-		.session = *record->name ? record->name : NULL,
+		.file = file, .project = session->project, .policy = session->policy,
+		.session = *session->name ? session->name : NULL,
 	};
+	struct atoll_error error = LIBRARY_ERROR;
 	cleanup_buf struct buf held;
 	int r;
 
@@ -355,7 +383,9 @@ static int present_token(const char *file, const struct session_record *record, 
 	if (!file)
 		return 0;
 	r = token_present(&presented, &held, err);
-	return r != 0 ? r : send_held(&held, socket_fd, err);
+	if (r == 0 && atoll_set_bytes(request, "token", held.bytes, held.size, &error) < 0)
+		r = library_fail(&error, err);
+	return r;
 }
 
 /* No program's name begins with a dash: what was meant is an option. */
@@ -369,49 +399,62 @@ static int set_misplaced(const char *session, const char *option, struct err *er
 	return -EINVAL;
 }
 
+/* `exec -- CMD` means the newest session of this project, `exec ID [--] CMD` that one. */
+static int split_words(char **argv, int argc, int *rest, const char **ret_session, struct err *err)
+{
+	*ret_session = NULL;
+	if (*rest < argc && !str_equal(argv[*rest - 1], "--")) {
+		*ret_session = argv[(*rest)++];
+		if (*rest < argc && str_equal(argv[*rest], "--"))
+			(*rest)++;
+		else if (*rest < argc && argv[*rest][0] == '-')
+			return set_misplaced(*ret_session, argv[*rest], err);
+	}
+	if (*rest < argc)
+		return 0;
+	err_set(err, ERR_USAGE, EINVAL, "exec", "there is no command to run");
+	err_hint(err, "say which: atoll exec [ID] -- CMD ARG…");
+	return -EINVAL;
+}
+
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	cleanup_session_record struct session_record record = { 0 };
-	cleanup_fd int socket_fd = FD_NONE;
+	const uint64_t events = LIBRARY_EVENT(STARTED) | LIBRARY_EVENT(STOPPED) | LIBRARY_EVENT(EXIT);
+	cleanup_session_record struct session_record session = { 0 };
+	cleanup_context atoll_context *context = NULL;
+	cleanup_sandbox atoll_sandbox *sandbox = NULL;
+	cleanup_record atoll_record *request = NULL;
 	struct attendance attendance = { .signal_fd = FD_NONE, .err = err };
 	struct exec_options given = { 0 };
-	const char *session = NULL;
+	const char *name = NULL;
 	int rest, r = cmd_parse(&cmd_exec, &given, argc, argv, &rest, err);
 
+	if (r == 0)
+		r = split_words(argv, argc, &rest, &name, err);
 	if (r < 0)
 		return r;
-	/* `exec -- CMD` means the newest session of this project, `exec ID [--] CMD` that one. */
-	if (rest < argc && !str_equal(argv[rest - 1], "--")) {
-		session = argv[rest++];
-		if (rest < argc && str_equal(argv[rest], "--"))
-			rest++;
-		else if (rest < argc && argv[rest][0] == '-')
-			return set_misplaced(session, argv[rest], err);
-	}
-	if (rest >= argc) {
-		err_set(err, ERR_USAGE, EINVAL, "exec", "there is no command to run");
-		err_hint(err, "say which: atoll exec [ID] -- CMD ARG…");
-		return -EINVAL;
-	}
 	r = fd_secure_standard();
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "exec",
 			       "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
-	buf_init_fixed(&attendance.message, message, sizeof message);
-	attendance.command = argv[rest];
-	attendance.session = record.id;
-	r = client_find(session, &record, err);
+	request = atoll_record_new(ATOLL_COMMAND);
+	r = library_context(events, &context, err);
 	if (r == 0)
-		r = write_request(&record, &given, argv + rest, &attendance.message, err);
+		r = library_find(context, name, &sandbox, err);
 	if (r == 0)
-		r = attendance.socket_fd = socket_fd = control_socket_connect(record.id, err);
-	if (r >= 0)
-		r = snapshot_before(&record, err);
+		r = library_record(sandbox, &session, err);
 	if (r == 0)
-		r = present_token(given.token, &record, socket_fd, err);
+		r = make_request(&session, &given, argv + rest, request, err);
+	if (r == 0)
+		r = snapshot_before(&session, err);
+	if (r == 0)
+		r = present_token(given.token, &session, request, err);
 	if (r == 1)
 		return 125;
+	attendance.sandbox = sandbox;
+	attendance.request = request;
+	attendance.command = argv[rest];
 	return r != 0 ? r : run_in(&attendance);
 }
 

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "client/control-client.h"
+#include "client/find.h"
 #include "monitor/score.h"
 #include "policy/policy.h"
 #include "prog/atoll/verb/cmd.h"
@@ -194,7 +194,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 		r = str_format(directory, sizeof directory, "%s/baselines", state);
 	if (r < 0)
 		return err->code ? r : err_set(err, ERR_STATE, -r, "baseline", "the state directory has a long path");
-	r = given.all ? 0 : client_project(project, err);
+	r = given.all ? 0 : find_project(project, err);
 	if (r < 0)
 		return r;
 	buf_init(&looking.out, 64 << 20);

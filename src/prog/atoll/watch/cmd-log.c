@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "client/control-client.h"
+#include "client/find.h"
 #include "client/program.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/watch/log.h"
@@ -61,13 +61,13 @@ static int check_usage(const struct log_options *given, bool verify, struct err 
 	return 0;
 }
 
-static int find_session(const char *name, struct session_record *ret_record, char log[PATH_MAX], struct err *err)
+static int find_log(const char *name, struct session_record *ret_record, char log[PATH_MAX], struct err *err)
 {
 	char state[PATH_MAX];
 	int r = session_state_dir(state, sizeof state, false, err);
 
 	if (r == 0)
-		r = client_find_any(state, name, ret_record, err);
+		r = find_session(state, name, ret_record, err);
 	if (r < 0)
 		return r;
 	r = session_path(state, ret_record->id, "audit.jsonl", log, PATH_MAX);
@@ -79,7 +79,7 @@ int log_show_type(const char *session, const char *type, bool json, struct err *
 	cleanup_session_record struct session_record record = { 0 };
 	cleanup_words struct words words = { 0 };
 	char log[PATH_MAX];
-	int r = find_session(session, &record, log, err);
+	int r = find_log(session, &record, log, err);
 
 	if (r < 0)
 		return r;
@@ -110,7 +110,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	}
 	r = check_usage(&given, verify, err);
 	if (r == 0)
-		r = find_session(argv[rest], &record, log, err);
+		r = find_log(argv[rest], &record, log, err);
 	if (r < 0)
 		return r;
 	words_add(&words, "atoll-log");

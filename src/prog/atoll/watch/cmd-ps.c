@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "client/control-client.h"
 #include "client/listed.h"
 #include "limit/limit.h"
 #include "os/clock.h"

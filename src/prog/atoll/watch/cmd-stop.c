@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <limits.h>
 #include <string.h>
 
 #include "base/num.h"
-#include "client/control-client.h"
+#include "base/str.h"
 #include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/library.h"
 #include "prog/atoll/verb/say.h"
-#include "session/control-socket.h"
-#include "session/directories.h"
 
-enum { GRACE_DEFAULT_MS = 5000, GRACE_MAX_MS = 24 * 3600 * 1000 };
+enum { GRACE_DEFAULT_MS = 5000, GRACE_MAX_MS = 24 * 3600 * 1000, TOGETHER_MAX = 128 };
+
+/* Those that were asked to end; owned. */
+struct stopping {
+	atoll_sandbox *list[TOGETHER_MAX];
+	size_t count;
+	bool has_failed;
+};
 
 struct stop_options {
 	bool all;
@@ -23,71 +28,113 @@ static const struct option options[] = {
 	  offsetof(struct stop_options, time) },
 };
 
-/* Asks and waits until all is over. A session that ends by itself meanwhile has reached the same end. */
-static int stop_one(const struct session_record *record, uint32_t grace_ms, struct err *err)
+/* Until it is over. Its answer comes with the end, or its end alone does. */
+static void await(struct stopping *stopping, atoll_sandbox *sandbox, struct err *err)
 {
-	cleanup_fd int fd = control_socket_connect(record->id, err);
-	struct client_answer answer = { .fd = FD_NONE };
-	cleanup_buf struct buf scratch = { 0 };
-	int r;
+	struct atoll_error error = LIBRARY_ERROR;
+	uint64_t event = 0;
 
-	if (fd < 0)
-		return fd;
-	buf_init(&scratch, FRAME_MESSAGE_MAX);
-	r = client_send(fd, CONTROL_STOP, 1, grace_ms, err);
-	if (r == 0)
-		r = client_receive(fd, &scratch, &answer, err);
-	if (r < 0)
-		return err->errnum == ECONNRESET || err->errnum == EPIPE ? 0 : r;
-	close_fd(&answer.fd);
-	return answer.frame.type == CONTROL_DONE ? 0
-						 : err_set(err, ERR_STATE, EPROTO, "session",
-							   "session %s gave no clear answer", record->id);
+	while (event != ATOLL_EVENT_DONE && event != ATOLL_EVENT_END) {
+		cleanup_record atoll_record *record = NULL;
+
+		if (atoll_wait(sandbox, -1, &record, &error) < 1) {
+			(void)library_fail(&error, err);
+			say_error(err);
+			stopping->has_failed = true;
+			break;
+		}
+		event = library_number(record, "event");
+		if (event == ATOLL_EVENT_DONE && library_number(record, "code") &&
+		    library_number(record, "code") != -(uint64_t)ATOLL_E_GONE) {
+			(void)library_fail_event(record, err);
+			say_error(err);
+			stopping->has_failed = true;
+		}
+	}
 }
 
-static int stop_named(char **names, uint32_t grace_ms, struct err *err)
+static void await_all(struct stopping *stopping, struct err *err)
 {
-	bool has_failed = false;
+	for (size_t i = 0; i < stopping->count; i++) {
+		await(stopping, stopping->list[i], err);
+		atoll_sandbox_free(stopping->list[i]);
+	}
+	stopping->count = 0;
+}
+
+/* Each is asked before the first is waited for. */
+static void begin(struct stopping *stopping, atoll_sandbox *sandbox, uint32_t grace_ms, struct err *err)
+{
+	struct atoll_error error = LIBRARY_ERROR;
+	uint64_t ticket;
+
+	if (stopping->count == TOGETHER_MAX)
+		await_all(stopping, err);
+	if (atoll_stop(sandbox, grace_ms, &ticket, NULL, &error) == 0) {
+		stopping->list[stopping->count++] = sandbox;
+		return;
+	}
+	/* One that has ended by itself meanwhile has reached the same end. */
+	if (!library_is_gone(&error)) {
+		(void)library_fail(&error, err);
+		say_error(err);
+		stopping->has_failed = true;
+	}
+	atoll_sandbox_free(sandbox);
+}
+
+static int stop_named(atoll_context *context, char **names, uint32_t grace_ms, struct err *err)
+{
+	struct stopping stopping = { 0 };
 
 	/* One that is not there does not keep the others running: each is tried, each failure is said. */
 	for (; *names; names++) {
-		cleanup_session_record struct session_record record = { 0 };
-		int r = client_find(*names, &record, err);
+		atoll_sandbox *sandbox;
 
-		if (r == 0)
-			r = stop_one(&record, grace_ms, err);
-		if (r < 0) {
-			say_error(err);
-			has_failed = true;
+		if (library_find(context, *names, &sandbox, err) == 0) {
+			begin(&stopping, sandbox, grace_ms, err);
+			continue;
 		}
+		say_error(err);
+		stopping.has_failed = true;
 	}
-	return has_failed ? 125 : 0;
+	await_all(&stopping, err);
+	return stopping.has_failed ? 125 : 0;
 }
 
-static int stop_all(const char *state, uint32_t grace_ms, struct err *err)
+static int stop_all(atoll_context *context, uint32_t grace_ms, struct err *err)
 {
-	struct session_record *records;
-	bool has_failed = false;
-	size_t count;
-	int r = session_list(state, &records, &count, err);
+	cleanup_record atoll_record *filter = atoll_record_new(ATOLL_FILTER);
+	struct atoll_error error = LIBRARY_ERROR;
+	cleanup_cursor atoll_cursor *cursor = NULL;
+	struct stopping stopping = { 0 };
+	atoll_record *row;
+	int r = atoll_set_u64(filter, "running", 1, &error);
 
+	if (r == 0)
+		r = atoll_list(context, filter, &cursor, &error);
 	if (r < 0)
-		return r;
-	for (size_t i = 0; i < count; i++) {
-		if (records[i].is_live && stop_one(&records[i], grace_ms, err) < 0) {
+		return library_fail(&error, err);
+	while ((r = library_next(cursor, &row, err)) == 1) {
+		atoll_sandbox *sandbox;
+
+		if (atoll_find(context, library_text(row, "id"), &sandbox, &error) == 0) {
+			begin(&stopping, sandbox, grace_ms, err);
+		} else {
+			(void)library_fail(&error, err);
 			say_error(err);
-			has_failed = true;
+			stopping.has_failed = true;
 		}
-		session_record_done(&records[i]);
+		atoll_record_free(row);
 	}
-	free(records);
-	return has_failed ? 125 : 0;
+	await_all(&stopping, err);
+	return r < 0 ? r : stopping.has_failed ? 125 : 0;
 }
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
+	cleanup_context atoll_context *context = NULL;
 	struct stop_options given = { 0 };
-	char state[PATH_MAX];
 	uint64_t grace_ms = GRACE_DEFAULT_MS;
 	int rest, r = cmd_parse(&cmd_stop, &given, argc, argv, &rest, err);
 
@@ -107,11 +154,11 @@ static int run_verb(int argc, char **argv, struct err *err)
 		err_hint(err, "write it like 0s, 500ms, 10s or 2m");
 		return -EINVAL;
 	}
-	r = session_state_dir(state, sizeof state, false, err);
+	r = library_context(LIBRARY_EVENT(END), &context, err);
 	if (r < 0)
 		return r;
-	return given.all ? stop_all(state, (uint32_t)grace_ms, err)
-			 : stop_named(argv + rest, (uint32_t)grace_ms, err);
+	return given.all ? stop_all(context, (uint32_t)grace_ms, err)
+			 : stop_named(context, argv + rest, (uint32_t)grace_ms, err);
 }
 
 const struct cmd cmd_stop = {

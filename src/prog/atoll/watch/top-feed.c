@@ -16,10 +16,9 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/spawn.h"
-#include "session/control-socket.h"
+#include "prog/atoll/verb/library.h"
 #include "session/directories.h"
 #include "wire/asking.h"
-#include "wire/control.h"
 #include "wire/top.h"
 
 extern char **environ;
@@ -37,14 +36,14 @@ enum {
 	GRACE_MS = 5000,
 	SESSION_JSON_MAX = 64 << 10,
 	EVENTS_SHOWN = 200,
-	FILES_WANTED = TOP_SESSIONS_MAX + 256,
+	FILES_WANTED = 2 * TOP_SESSIONS_MAX + 256,
 };
 
 /* A session that atoll-top knows of. */
 struct subject {
 	char id[SESSION_ID_SIZE];
-	int fd;                  /* to its box; FD_NONE: it could not be reached */
-	bool is_asked;           /* an answer is owed */
+	atoll_sandbox *sandbox;  /* owned; NULL: it could not be reached */
+	uint64_t ticket;         /* of the status that is owed; 0: none */
 	bool is_there;           /* has a socket in this round */
 };
 
@@ -53,12 +52,13 @@ struct feed;
 /* Something that a person asked for, and that a box has not answered yet. */
 struct call {
 	char id[SESSION_ID_SIZE];
-	int fd;                  /* FD_NONE: none */
-	int (*answered)(struct feed *feed, struct call *call);
+	uint64_t ticket;         /* 0: none */
+	int (*answered)(struct feed *feed, struct call *call, const atoll_record *result);
 };
 
 struct feed {
 	const struct top_feed_options *options;
+	atoll_context *context;  /* owned */
 	struct subject subjects[TOP_SESSIONS_MAX];
 	size_t count;
 	uint32_t left_out;
@@ -97,6 +97,26 @@ static int tell_bytes(struct feed *feed, enum top_message what, const char *id, 
 
 /* ---- who there is ---- */
 
+static int notice(struct feed *feed, const char *format, const char *id, const char *why)
+{
+	char text[TOP_NOTICE_MAX];
+
+	if (str_format(text, sizeof text, format, id, why) < 0)
+		return 0;
+	return tell(feed, TOP_NOTICE, text);
+}
+
+/* Its socket is gone in the next round, if it has ended. */
+static void lose(struct feed *feed, struct subject *subject)
+{
+	atoll_sandbox_free(subject->sandbox);
+	subject->sandbox = NULL;
+	subject->ticket = 0;
+	for (size_t i = 0; i < CALLS_MAX; i++)
+		if (feed->calls[i].ticket && str_equal(feed->calls[i].id, subject->id))
+			feed->calls[i].ticket = 0;
+}
+
 static struct subject *find(struct feed *feed, const char *id)
 {
 	for (size_t i = 0; i < feed->count; i++)
@@ -119,11 +139,10 @@ static int meet(struct feed *feed, const char *id)
 		feed->left_out++;
 		return 0;
 	}
-	*subject = (struct subject){ .fd = control_socket_connect(id, NULL), .is_there = true };
+	*subject = (struct subject){ .is_there = true };
 	memcpy(subject->id, record.id, SESSION_ID_SIZE);
-	/* A box that stands still takes no part of our time. */
-	if (subject->fd >= 0 && fd_set_nonblocking(subject->fd, true) < 0)
-		close_fd(&subject->fd);
+	if (atoll_find(feed->context, id, &subject->sandbox, NULL) < 0)
+		subject->sandbox = NULL;
 	feed->count++;
 	buf_init(&text, SESSION_JSON_MAX);
 	json_init(&json, &text);
@@ -164,7 +183,7 @@ static int forget_gone(struct feed *feed)
 		if (subject->is_there)
 			continue;
 		r = tell(feed, TOP_GONE, subject->id);
-		close_fd(&subject->fd);
+		lose(feed, subject);
 		*subject = feed->subjects[--feed->count];
 	}
 	return r;
@@ -172,22 +191,10 @@ static int forget_gone(struct feed *feed)
 
 /* ---- what they say ---- */
 
-/* Its socket is gone in the next round, if it has ended. */
-static void lose(struct subject *subject)
+static void ask(struct subject *subject)
 {
-	close_fd(&subject->fd);
-	subject->is_asked = false;
-}
-
-static void ask(struct feed *feed, struct subject *subject)
-{
-	if (subject->fd < 0 || subject->is_asked)
-		return;
-	frame_begin(&feed->out, CONTROL_STATUS);
-	if (frame_end(&feed->out) < 0 || frame_send(subject->fd, &feed->out, NULL, 0) < 0)
-		lose(subject);
-	else
-		subject->is_asked = true;
+	if (subject->sandbox && !subject->ticket && atoll_status(subject->sandbox, &subject->ticket, NULL, NULL) < 0)
+		subject->ticket = 0;
 }
 
 static int begin_round(struct feed *feed)
@@ -201,35 +208,50 @@ static int begin_round(struct feed *feed)
 	if (r == 0)
 		r = forget_gone(feed);
 	for (size_t i = 0; i < feed->count; i++)
-		ask(feed, &feed->subjects[i]);
+		ask(&feed->subjects[i]);
 	feed->told_by_ns = started_ns + PATIENCE_MS * (uint64_t)NS_PER_MS;
 	feed->next_ns = started_ns + feed->pace_ms * (uint64_t)NS_PER_MS;
 	return r;
 }
 
-/* The answer that lies in its socket, handed on as it is. */
+/* What a box answered, handed on as it is. */
+static int take_status(struct feed *feed, struct subject *subject, const atoll_record *result)
+{
+	const void *bytes;
+	size_t size;
+
+	subject->ticket = 0;
+	return atoll_get_bytes(result, "status", &bytes, &size)
+		       ? tell_bytes(feed, TOP_STATUS, subject->id, bytes, size) : 0;
+}
+
+static int take_result(struct feed *feed, struct subject *subject, const atoll_record *result)
+{
+	uint64_t ticket = library_number(result, "ticket");
+
+	if (ticket == subject->ticket)
+		return take_status(feed, subject, result);
+	for (size_t i = 0; i < CALLS_MAX; i++)
+		if (feed->calls[i].ticket == ticket && str_equal(feed->calls[i].id, subject->id)) {
+			feed->calls[i].ticket = 0;
+			return feed->calls[i].answered(feed, &feed->calls[i], result);
+		}
+	return 0;
+}
+
 static int hear(struct feed *feed, struct subject *subject)
 {
-	struct frame frame;
-	const void *bytes;
-	size_t size, fd_count;
-	uint8_t *memory;
-	ssize_t n;
+	atoll_record *event;
+	int r = 0;
 
-	buf_reset(&feed->scratch);
-	memory = buf_reserve(&feed->scratch, FRAME_MESSAGE_MAX);
-	if (!memory)
-		return -ENOMEM;
-	n = fd_receive_message(subject->fd, memory, FRAME_MESSAGE_MAX, NULL, 0, &fd_count);
-	if (n == -EAGAIN)
-		return 0;
-	if (n <= 0 || frame_open(&frame, memory, (size_t)n) < 0 || frame.type != CONTROL_STATUS_JSON) {
-		lose(subject);
-		return 0;
+	while (r == 0 && subject->sandbox && atoll_next(subject->sandbox, &event, NULL) == 1) {
+		if (library_number(event, "event") == ATOLL_EVENT_DONE)
+			r = take_result(feed, subject, event);
+		else
+			lose(feed, subject);
+		atoll_record_free(event);
 	}
-	bytes = frame_get_bytes(&frame, &size);
-	subject->is_asked = false;
-	return frame_finish(&frame) < 0 ? 0 : tell_bytes(feed, TOP_STATUS, subject->id, bytes, size);
+	return r;
 }
 
 static size_t count_owed(const struct feed *feed)
@@ -237,7 +259,7 @@ static size_t count_owed(const struct feed *feed)
 	size_t owed = 0;
 
 	for (size_t i = 0; i < feed->count; i++)
-		owed += feed->subjects[i].is_asked;
+		owed += feed->subjects[i].ticket != 0;
 	return owed;
 }
 
@@ -246,7 +268,7 @@ static int end_round(struct feed *feed)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < feed->count; i++)
-		if (feed->subjects[i].is_asked || feed->subjects[i].fd < 0)
+		if (feed->subjects[i].ticket || !feed->subjects[i].sandbox)
 			r = tell(feed, TOP_SILENT, feed->subjects[i].id);
 	feed->told_by_ns = 0;
 	frame_begin(&feed->out, TOP_ROUND);
@@ -255,15 +277,6 @@ static int end_round(struct feed *feed)
 }
 
 /* ---- what the person asks for ---- */
-
-static int notice(struct feed *feed, const char *format, const char *id, const char *why)
-{
-	char text[TOP_NOTICE_MAX];
-
-	if (str_format(text, sizeof text, format, id, why) < 0)
-		return 0;
-	return tell(feed, TOP_NOTICE, text);
-}
 
 static void end_log(struct feed *feed)
 {
@@ -320,125 +333,143 @@ static int on_watch(void *context, struct frame *frame, int *fds, size_t fd_coun
 }
 
 /* A place for a call; NULL where there is none, or the same is under way. */
-static struct call *find_place(struct feed *feed, const char *id, int (*answered)(struct feed *, struct call *))
+static struct call *find_place(struct feed *feed, const char *id,
+			       int (*answered)(struct feed *, struct call *, const atoll_record *))
 {
 	struct call *place = NULL;
 
 	for (size_t i = 0; i < CALLS_MAX; i++) {
 		struct call *call = &feed->calls[i];
 
-		if (call->fd >= 0 && call->answered == answered && str_equal(call->id, id))
+		if (call->ticket && call->answered == answered && str_equal(call->id, id))
 			return NULL;
-		if (call->fd < 0)
+		if (!call->ticket)
 			place = call;
 	}
+	if (!place)
+		return NULL;
+	*place = (struct call){ .answered = answered };
+	memcpy(place->id, id, SESSION_ID_SIZE);
 	return place;
 }
 
-/* Sends what is in feed->out to the box of id. 0 also where that is impossible: the person was told. */
-static int call_box(struct feed *feed, const char *id, int built, int (*answered)(struct feed *, struct call *))
+/* 0: it was asked. Else the person is told why not. */
+static int check_asked(struct feed *feed, struct call *call, int r, const struct atoll_error *error)
 {
-	struct call *call = find(feed, id) ? find_place(feed, id, answered) : NULL;
-	struct err err = { 0 };
-	int r;
-
-	if (!call)
-		return 0;
-	r = call->fd = control_socket_connect(id, &err);
-	if (r >= 0) {
-		memcpy(call->id, id, SESSION_ID_SIZE);
-		call->answered = answered;
-		r = built < 0 ? built : frame_send(call->fd, &feed->out, NULL, 0);
-	}
 	if (r == 0)
 		return 0;
-	close_fd(&call->fd);
-	return notice(feed, "%s cannot be asked: %s", id, *err.message ? err.message : err_errno_name(-r));
+	call->ticket = 0;
+	return notice(feed, "%s cannot be asked: %s", call->id, error->what);
 }
 
-/* Its box answers when nothing is left, or is gone with all the rest. */
-static int stop_answered(struct feed *feed, struct call *call)
+static int stop_answered(struct feed *feed, struct call *call, const atoll_record *result)
 {
-	close_fd(&call->fd);
 	feed->next_ns = 0;
 	return notice(feed, "%s was stopped%s", call->id, "");
 }
 
+/* Who is meant, and a place for what it answers; NULL: no such one is there, or it is asked already. */
+static struct subject *find_asked(struct feed *feed, const char *id,
+				  int (*answered)(struct feed *, struct call *, const atoll_record *),
+				  struct call **ret_call)
+{
+	struct subject *subject = find(feed, id);
+
+	*ret_call = subject && subject->sandbox ? find_place(feed, subject->id, answered) : NULL;
+	return *ret_call ? subject : NULL;
+}
+
 static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
+	struct atoll_error error = LIBRARY_ERROR;
 	struct feed *feed = context;
 	const char *id = frame_get_string(frame);
+	struct subject *subject;
+	struct call *call;
 	int r;
 
 	if (frame_finish(frame) < 0 || !id)
 		return -EBADMSG;
-	frame_begin(&feed->out, CONTROL_STOP);
-	frame_put_u32(&feed->out, GRACE_MS);
-	r = call_box(feed, id, frame_end(&feed->out), stop_answered);
-	return r < 0 ? r : notice(feed, "%s is being stopped%s", id, "");
+	subject = find_asked(feed, id, stop_answered, &call);
+	if (!subject)
+		return 0;
+	r = atoll_stop(subject->sandbox, GRACE_MS, &call->ticket, NULL, &error);
+	return r < 0 ? check_asked(feed, call, r, &error) : notice(feed, "%s is being stopped%s", id, "");
 }
 
-/* One answer of a box into scratch. Its size; 0: there is none, or it is no frame. */
-static size_t take_answer(struct feed *feed, struct call *call, struct frame *ret_frame)
+static int questions_answered(struct feed *feed, struct call *call, const atoll_record *result)
 {
-	size_t fd_count;
-	uint8_t *memory;
-	ssize_t n;
+	const void *bytes;
+	size_t size;
+	int r = atoll_get_bytes(result, "questions", &bytes, &size)
+			? tell_bytes(feed, TOP_QUESTIONS, call->id, bytes, size) : 0;
 
-	buf_reset(&feed->scratch);
-	memory = buf_reserve(&feed->scratch, FRAME_MESSAGE_MAX);
-	n = memory ? fd_receive_message(call->fd, memory, FRAME_MESSAGE_MAX, NULL, 0, &fd_count) : -ENOMEM;
-	close_fd(&call->fd);
-	return n > 0 && frame_open(ret_frame, memory, (size_t)n) == 0 ? (size_t)n : 0;
-}
-
-static int questions_answered(struct feed *feed, struct call *call)
-{
-	struct frame frame;
-	size_t size = take_answer(feed, call, &frame);
-	int r = 0;
-
-	if (size && frame.type == CONTROL_QUESTIONS)
-		r = tell_bytes(feed, TOP_QUESTIONS, call->id, feed->scratch.bytes, size);
 	/* More than fits into one message is for `atoll ask`. */
 	return r == -ENOBUFS || r == -EMSGSIZE ? notice(feed, "%s asks too much for here%s", call->id, "") : r;
 }
 
 static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
+	cleanup_record atoll_record *look = atoll_record_new(ATOLL_LOOK);
+	struct atoll_error error = LIBRARY_ERROR;
 	struct feed *feed = context;
 	const char *id = frame_get_string(frame);
+	struct subject *subject;
+	struct call *call;
+	int r;
 
 	if (frame_finish(frame) < 0 || !id)
 		return -EBADMSG;
-	frame_begin(&feed->out, CONTROL_ASKS);
-	frame_put_u64(&feed->out, 0);
-	frame_put_u32(&feed->out, ASKING_GLANCE);
-	return call_box(feed, id, frame_end(&feed->out), questions_answered);
+	subject = find_asked(feed, id, questions_answered, &call);
+	if (!subject)
+		return 0;
+	r = atoll_set_string(look, "look", "glance", &error);
+	if (r == 0)
+		r = atoll_look(subject->sandbox, look, &call->ticket, NULL, &error);
+	return check_asked(feed, call, r, &error);
 }
 
-static int answer_answered(struct feed *feed, struct call *call)
+static int answer_answered(struct feed *feed, struct call *call, const atoll_record *result)
 {
-	struct frame frame;
-	size_t size = take_answer(feed, call, &frame);
-
 	feed->next_ns = 0;
-	return notice(feed, size && frame.type == CONTROL_ANSWERED ? "%s has your answer%s"
-							       : "%s did not take your answer: the question is over%s",
-		      call->id, "");
+	return notice(feed, library_number(result, "code") ? "%s did not take your answer: the question is over%s"
+							    : "%s has your answer%s", call->id, "");
+}
+
+/* What holds for longer is not for a key that is pressed in passing. */
+static int send_answer(atoll_sandbox *sandbox, const struct asking_reply *reply, uint64_t *ticket,
+		       struct atoll_error *error)
+{
+	cleanup_record atoll_record *question = atoll_record_new(ATOLL_QUESTION);
+	cleanup_record atoll_record *answer = atoll_record_new(ATOLL_ANSWER);
+	int r = atoll_set_u64(question, "number", reply->number, error);
+
+	if (r == 0)
+		r = atoll_set_bytes(question, "hash", reply->hash, ASKING_HASH_SIZE, error);
+	if (r == 0)
+		r = atoll_set_u64(answer, "allow", reply->is_allowed, error);
+	if (r == 0)
+		r = atoll_set_string(answer, "scope", "once", error);
+	return r == 0 ? atoll_answer(sandbox, question, answer, ticket, NULL, error) : r;
 }
 
 static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
+	struct atoll_error error = LIBRARY_ERROR;
 	struct feed *feed = context;
 	const char *id = frame_get_string(frame);
 	struct asking_reply reply;
+	struct subject *subject;
+	struct call *call;
 	int r = id ? asking_reply_get(frame, &reply) : -EBADMSG;
 
-	/* What holds for longer is not for a key that is pressed in passing. */
 	if (r < 0 || reply.scope != ASKING_ONCE)
 		return -EBADMSG;
-	return call_box(feed, id, asking_reply_put(&feed->out, &reply), answer_answered);
+	subject = find_asked(feed, id, answer_answered, &call);
+	if (!subject)
+		return 0;
+	r = send_answer(subject->sandbox, &reply, &call->ticket, &error);
+	return check_asked(feed, call, r, &error);
 }
 
 static int on_now(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -479,16 +510,13 @@ static int timeout_ms(const struct feed *feed)
 	return until_ns <= now ? 0 : (int)((until_ns - now) / NS_PER_MS + 1);
 }
 
-/* Subjects first, then what a person asked for, then atoll-top. */
+/* Subjects first, then atoll-top. */
 static size_t fill_polls(const struct feed *feed, struct pollfd *polls)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < feed->count; i++)
-		polls[count++] = (struct pollfd){ .fd = feed->subjects[i].is_asked ? feed->subjects[i].fd : -1,
-						  .events = POLLIN };
-	for (size_t i = 0; i < CALLS_MAX; i++)
-		polls[count++] = (struct pollfd){ .fd = feed->calls[i].fd, .events = POLLIN };
+		polls[count++] = (struct pollfd){ .fd = atoll_fd(feed->subjects[i].sandbox), .events = POLLIN };
 	polls[count++] = (struct pollfd){ .fd = feed->options->screen_fd, .events = POLLIN };
 	return count;
 }
@@ -496,7 +524,7 @@ static size_t fill_polls(const struct feed *feed, struct pollfd *polls)
 /* 1: go on; 0: atoll-top has gone. */
 static int turn(struct feed *feed)
 {
-	static struct pollfd polls[TOP_SESSIONS_MAX + CALLS_MAX + 1];
+	static struct pollfd polls[TOP_SESSIONS_MAX + 1];
 	size_t subjects = feed->count, count = fill_polls(feed, polls);
 	int r = 0;
 
@@ -505,9 +533,6 @@ static int turn(struct feed *feed)
 	for (size_t i = 0; r == 0 && i < subjects; i++)
 		if (polls[i].revents)
 			r = hear(feed, &feed->subjects[i]);
-	for (size_t i = 0; r == 0 && i < CALLS_MAX; i++)
-		if (polls[subjects + i].revents)
-			r = feed->calls[i].answered(feed, &feed->calls[i]);
 	if (r == 0 && polls[count - 1].revents) {
 		r = frame_dispatch(feed->options->screen_fd, &feed->scratch, 0, rules, ARRAY_SIZE(rules), feed);
 		if (r <= 0)
@@ -554,17 +579,17 @@ int top_feed(const struct top_feed_options *options, struct err *err)
 
 	feed.options = options;
 	feed.pace_ms = options->pace_ms;
-	for (size_t i = 0; i < CALLS_MAX; i++)
-		feed.calls[i].fd = FD_NONE;
 	buf_init(&feed.out, FRAME_MESSAGE_MAX);
 	buf_init(&feed.scratch, FRAME_MESSAGE_MAX);
 	raise_limits();
+	r = library_context(0, &feed.context, err);
+	if (r < 0)
+		return r;
 	r = serve(&feed);
 	end_log(&feed);
-	for (size_t i = 0; i < feed.count; i++)
-		close_fd(&feed.subjects[i].fd);
-	for (size_t i = 0; i < CALLS_MAX; i++)
-		close_fd(&feed.calls[i].fd);
+	while (feed.count)
+		lose(&feed, &feed.subjects[--feed.count]);
+	atoll_context_free(feed.context);
 	buf_done(&feed.out);
 	buf_done(&feed.scratch);
 	/* It ended while we spoke. */
