@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor dry-run exec fork gc grants help log policy ps restore run secret snapshot stop token top trust undo verify version'
+		_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret snapshot stop token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -49,6 +49,7 @@ _atoll()
 	policy:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	policy:--output|policy:-o) compopt -o filenames; _atoll_reply -f; return ;;
 	policy:--session) return ;;
+	review:--then-exit) return ;;
 	run:--policy|run:-p) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--trust|run:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	run:--name|run:-n) return ;;
@@ -174,7 +175,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor dry-run exec fork gc grants help log policy ps restore run secret snapshot stop token top trust undo verify version'
+			_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret snapshot stop token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -201,9 +202,15 @@ _atoll()
 		else
 			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;
+	review)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--then-exit --help'
+		else
+			:
+		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;

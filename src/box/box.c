@@ -474,7 +474,7 @@ static void init_detection(struct box *box)
 }
 
 int box_run(const struct run_request *request, const struct run_policy *policy, int announce_fd,
-	    int *ret_status, bool *ret_apply, struct err *err)
+	    int *ret_status, const char **ret_next, struct err *err)
 {
 	struct box *box = &the_box;
 	int r;
@@ -493,7 +493,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 		err_set(err, ERR_INTERNAL, -r, "box", "the sandbox was lost: %s", err_errno_name(-r));
 	r = conclude(box, r, ret_status);
 	box->outcome.status = *ret_status;
-	*ret_apply = r == 0 && box_will_apply(box);
+	*ret_next = r < 0 ? NULL : box_next_verb(box);
 	if (r == 0)
 		summary_print(box);
 	if (audit_writer_done(box->run.audit) < 0 && r == 0)

@@ -249,6 +249,16 @@ void staging_put_unseen(struct staging *staging, const struct run_request *reque
 	buf_printf(out, "\n  review it:     atoll diff %s\n", unseen);
 }
 
+void staging_put_backend(const struct staging *staging, struct buf *out)
+{
+	if (staging->backend == BACKEND_FUSE_FOR_OTHERS)
+		buf_put_text(out, "atoll: staged with fuse-overlayfs, for files here belong to others or to another "
+				  "group (slower, no snapshots)\n");
+	if (staging->backend == BACKEND_OVERLAY_NO_FUSE)
+		buf_put_text(out, "atoll: files here that belong to others, or to another group, cannot be changed "
+				  "inside (EOVERFLOW): install fuse-overlayfs, or say `stage: {backend: fuse}`\n");
+}
+
 void staging_put_earlier(const struct staging *staging, struct buf *out)
 {
 	if (*staging->earlier && !str_equal(staging->earlier, staging->unseen))

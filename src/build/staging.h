@@ -94,6 +94,9 @@ void staging_count(struct staging *staging, const struct run_request *request, c
 int staging_conclude(struct staging *staging, const struct run_request *request, bool is_dropped,
 		     int session_fd) MUST_USE;
 
+/* Before the run: that it is staged otherwise than is usual, for that is felt. */
+void staging_put_backend(const struct staging *staging, struct buf *out);
+
 /* At the end: that another session has such changes, where the start has not said so. */
 void staging_put_earlier(const struct staging *staging, struct buf *out);
 

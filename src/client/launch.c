@@ -97,37 +97,37 @@ static void print_notes(const struct run_request *request)
 	daily_say(request);
 }
 
-/* `run --apply-on-success`: the same process goes on as `atoll apply`, whose exit status is then the run's. */
-static int become_apply(const struct run_request *request, struct err *err)
+/* The same process goes on as `atoll apply`, whose exit status is the run's, or `atoll review`, which keeps that. */
+static int become_verb(const struct run_request *request, const char *verb, int status, struct err *err)
 {
-	char program[PATH_MAX];
-	char *argv[] = { program, (char *)"apply", (char *)request->session, NULL };
-	sigset_t none;
+	char program[PATH_MAX], number[16];
+	char *then = str_equal(verb, "review") ? (char *)"--then-exit" : NULL;
+	char *argv[] = { program, (char *)verb, (char *)request->session, then, number, NULL };
 
-	if (path_beside(program, sizeof program, request->init_path, "atoll") == 0) {
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
+	if (path_beside(program, sizeof program, request->init_path, "atoll") == 0 &&
+	    str_format(number, sizeof number, "%d", status) == 0) {
+		sigprocmask(SIG_SETMASK, &(sigset_t){ 0 }, NULL);
 		signal(SIGPIPE, SIG_DFL);
 		execve(program, argv, request->command.env);
 	}
-	err_set(err, ERR_STATE, errno, "apply", "%s cannot be started: %s", program, err_errno_name(errno));
-	err_hint(err, "everything is kept; run `atoll apply` yourself");
+	err_set(err, ERR_STATE, errno, verb, "%s cannot be started: %s", program, err_errno_name(errno));
+	err_hint(err, "everything is kept; run `atoll %s` yourself", verb);
 	return 125;
 }
 
 static int run(const struct launch *launch, int announce_fd, struct err *err)
 {
 	int status = 125;
-	bool apply = false;
-	int r = box_run(launch->request, launch->policy, announce_fd, &status, &apply, err);
+	const char *next = NULL;
+	int r = box_run(launch->request, launch->policy, announce_fd, &status, &next, err);
 
 	agent_trust_blame(launch->request->agent, err);
 	auto_gc(launch->request);
 	/* Else this process ends now, and what the box holds with it. */
-	if (apply || launch->request->flags & REQUEST_DETACH)
+	if (next || launch->request->flags & REQUEST_DETACH)
 		box_release();
-	if (apply)
-		return become_apply(launch->request, err);
+	if (next)
+		return become_verb(launch->request, next, status, err);
 	return r < 0 ? (err->code == ERR_NONE ? 125 : err_exit_status(err)) : status;
 }
 

@@ -32,6 +32,7 @@ enum {
 	REQUEST_TRIAL = 1 << 7,
 	REQUEST_WRITES_HOST = 1 << 8, /* of a trial: without being one it would reach the host straight, too */
 	REQUEST_LOWERED = 1 << 9,    /* the policy was compiled for a lower level than its own */
+	REQUEST_REVIEW = 1 << 10,    /* where changes are kept, atoll-box becomes `atoll review ID`, which asks */
 };
 
 struct run_agent;

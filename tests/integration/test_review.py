@@ -322,3 +322,77 @@ def test_one_env_file_is_unmasked_by_a_policy(sandbox):
     done = sandbox.run(["sh", "-c", "cat .env; ! cat .env.local"], policy=policy)
     assert done.code == 0 and done.out == "KEY=1\n", done
     assert "drop: [.env]" in sandbox.run(["cat", "/run/atoll/limits.md"]).out
+
+
+class Ending:
+    """An interactive run, at the question of its end."""
+
+    def __init__(self, sandbox, script="echo made >made; exit 3", options=(), env=None):
+        self.shown = io.BytesIO()
+        self.child = sandbox.spawn(["sh", "-c", script], options=options, size=(40, 160),
+                                   env={"ATOLL_REVIEW_PROMPT": None, "NO_COLOR": "1", "PAGER": "cat", **(env or {})})
+        self.child.logfile_read = self.shown
+
+    def answer(self, *lines):
+        for line in lines:
+            self.child.expect([rb"rop them\? $", rb"drop all of it\? \[y/N\] $"], timeout=8)
+            self.child.sendline(line)
+        return self
+
+    def end(self):
+        self.child.expect(pexpect.EOF, timeout=8)
+        self.child.close()
+        return self.child.exitstatus
+
+    def text(self):
+        return self.shown.getvalue().decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("lines,is_applied,is_staged", [
+    (["k"], False, True), ([""], False, True), (["r", "a"], True, None), (["apply"], True, None),
+    (["what", "", ], False, True), (["d", "n", "k"], False, True), (["d", "y"], False, False), (["i", "y"], True, None),
+])
+def test_an_interactive_run_ends_with_a_question(sandbox, lines, is_applied, is_staged):
+    ending = Ending(sandbox)
+    if lines == ["i", "y"]:
+        ending.answer("i").child.expect(rb"\[y,n,q,\?\]\? ", timeout=8)
+        ending.child.sendline("y")
+    else:
+        ending.answer(*lines)
+    # The status is the command's own.
+    assert ending.end() == 3, ending.text()
+    assert (sandbox.project / "made").exists() == is_applied, ending.text()
+    if "r" in lines:
+        assert "+made" in ending.text()
+    if is_staged is not None:
+        held = sandbox.run_atoll("diff", "--json")
+        assert (held.code == 0 and bool(json.loads(held.out)["changes"])) == is_staged, held
+
+
+@pytest.mark.parametrize("options,env", [
+    (["-q"], {}), (["--keep"], {}), (["--no-review-prompt"], {}), (["--discard"], {}),
+    ([], {"ATOLL_REVIEW_PROMPT": "off"}),
+    ([], {"TERM": "dumb"}),
+])
+def test_nothing_is_asked_where_it_was_said_before(sandbox, options, env):
+    ending = Ending(sandbox, options=options, env=env)
+    assert ending.end() == 3 and "rop them?" not in ending.text(), ending.text()
+    assert not (sandbox.project / "made").exists()
+
+
+def test_scripts_are_never_asked(sandbox):
+    done = sandbox.run(["sh", "-c", "echo made >made"], stdin=b"a\n", env={"ATOLL_REVIEW_PROMPT": None})
+    assert done.code == 0 and "rop them?" not in done.err + done.out and not (sandbox.project / "made").exists(), done
+    assert sandbox.run_atoll("review", done.session, stdin=b"a\n").code == 125
+    # Nothing was changed: nothing is to be decided.
+    ending = Ending(sandbox, "true")
+    assert ending.end() == 0 and "rop them?" not in ending.text()
+
+
+def test_what_was_there_before_the_question_is_no_answer(sandbox):
+    # The agent makes the terminal say something, which then stands in its input as if it was typed.
+    ending = Ending(sandbox, "echo made >made")
+    ending.child.expect(rb"nothing on disk has changed yet", timeout=8)
+    ending.child.send("apply\napply\n")
+    ending.answer("k")
+    assert ending.end() == 0 and not (sandbox.project / "made").exists(), ending.text()

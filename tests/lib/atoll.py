@@ -102,6 +102,7 @@ class Sandbox:
             "USER": self.identity.name, "LOGNAME": self.identity.name, "SHELL": "/bin/bash",
             "XDG_STATE_HOME": str(self.state), "XDG_RUNTIME_DIR": str(self.runtime),
             "XDG_CACHE_HOME": str(self.base / "cache"), "XDG_CONFIG_HOME": str(self.base / "config"),
+            "ATOLL_REVIEW_PROMPT": "off",
         }
 
     def full_environment(self, env=None):

@@ -326,17 +326,6 @@ static void put_changes(const struct box *box, struct buf *out)
 		buf_put_text(out, "  review  atoll diff        keep  atoll apply        drop  atoll discard\n");
 }
 
-/* Staging that is not as usual, for it is felt. */
-static void put_backend(const struct box *box, struct buf *out)
-{
-	if (box->build.staging.backend == BACKEND_FUSE_FOR_OTHERS)
-		buf_put_text(out, "atoll: staged with fuse-overlayfs, for files here belong to others or to another "
-				  "group (slower, no snapshots)\n");
-	if (box->build.staging.backend == BACKEND_OVERLAY_NO_FUSE)
-		buf_put_text(out, "atoll: files here that belong to others, or to another group, cannot be changed "
-				  "inside (EOVERFLOW): install fuse-overlayfs, or say `stage: {backend: fuse}`\n");
-}
-
 static void put_missing(const struct box *box, struct buf *out)
 {
 	const uint32_t known =
@@ -364,7 +353,7 @@ void summary_print_missing(struct box *box)
 		return;
 	buf_init_fixed(&out, memory, sizeof memory);
 	put_missing(box, &out);
-	put_backend(box, &out);
+	staging_put_backend(&box->build.staging, &out);
 	staging_put_unseen(&box->build.staging, box->run.request, &out);
 	run_request_tell(box->run.request, &out);
 }

@@ -46,3 +46,9 @@ bool box_will_apply(const struct box *box)
 	       box->outcome.exit_code == 0 && !box->outcome.failure_status && !box->outcome.lost_errno &&
 	       !alerts_hold_apply(&box->detection.alerts);
 }
+
+const char *box_next_verb(const struct box *box)
+{
+	return box_will_apply(box) ? "apply" :
+	       box->run.request->flags & REQUEST_REVIEW && box->build.staging.has_changes ? "review" : NULL;
+}

@@ -85,6 +85,8 @@ int box_note_hits(struct box *box) MUST_USE;
 
 /* Whether `atoll apply` follows: the run asked for it, ended well and changed something. */
 bool box_will_apply(const struct box *box);
+/* The verb of atoll that follows: apply, or review where a person is to be asked; NULL: none. */
+const char *box_next_verb(const struct box *box);
 
 /* Reads usage from the limit group into box->run.usage (peaks kept). */
 void box_read_usage(struct box *box);

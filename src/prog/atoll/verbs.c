@@ -22,6 +22,7 @@ const struct cmd *const cmd_table[] = {
 	&cmd_policy,
 	&cmd_ps,
 	&cmd_restore,
+	&cmd_review,
 	&cmd_run,
 	&cmd_secret,
 	&cmd_snapshot,

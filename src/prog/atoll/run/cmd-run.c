@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/names.h"
 #include "base/str.h"
@@ -7,6 +8,7 @@
 #include "client/run-setup.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "os/pty.h"
 #include "policy/policy.h"
 #include "prog/atoll/run/narrow-prompt.h"
 #include "prog/atoll/run/run.h"
@@ -15,7 +17,7 @@
 
 struct run_options {
 	struct run_setup setup;
-	bool detach, quiet, no_tty, json, apply, discard, keep;
+	bool detach, quiet, no_tty, json, apply, discard, keep, no_review;
 	const char *origin;
 };
 
@@ -58,6 +60,8 @@ static const struct option options[] = {
 	  AT(apply) },
 	{ 0, "discard", NULL, "drop the staged changes at the end", OPTION_FLAG, AT(discard) },
 	{ 0, "keep", NULL, "keep the staged changes for a review (the default)", OPTION_FLAG, AT(keep) },
+	{ 0, "no-review-prompt", NULL, "do not ask on the terminal at the end what becomes of the changes", OPTION_FLAG,
+	  AT(no_review) },
 	{ 0, "continue", "ID", "begin with what this session has staged", OPTION_TEXT, AT(origin) },
 	{ 0, "json", NULL, "with --detach: print one JSON object", OPTION_FLAG, AT(json) },
 #undef AT
@@ -98,11 +102,22 @@ static int check_options(const struct run_options *given, struct err *err)
 	return run_setup_check(&given->setup, err);
 }
 
+/* Whether a person is there at the end who has not said yet what becomes of the changes. */
+static bool asks_review(const struct run_options *given)
+{
+	const char *setting = getenv("ATOLL_REVIEW_PROMPT");
+
+	return !(given->detach || given->quiet || given->apply || given->discard || given->keep || given->no_review) &&
+	       !str_equal(setting, "off") && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) &&
+	       pty_is_able();
+}
+
 static uint32_t request_flags(const struct run_options *given)
 {
 	return (given->detach ? REQUEST_DETACH : 0) | (given->quiet ? REQUEST_QUIET : 0) |
 	       (given->no_tty ? REQUEST_NO_TTY : 0) | (given->json ? REQUEST_JSON : 0) |
-	       (given->apply ? REQUEST_APPLY : 0) | (given->discard ? REQUEST_DISCARD : 0);
+	       (given->apply ? REQUEST_APPLY : 0) | (given->discard ? REQUEST_DISCARD : 0) |
+	       (asks_review(given) ? REQUEST_REVIEW : 0);
 }
 
 /* A fork has the project and the policy of its origin unless the user says otherwise. */

@@ -74,6 +74,7 @@ extern const struct cmd cmd_log;
 extern const struct cmd cmd_policy;
 extern const struct cmd cmd_ps;
 extern const struct cmd cmd_restore;
+extern const struct cmd cmd_review;
 extern const struct cmd cmd_run;
 extern const struct cmd cmd_secret;
 extern const struct cmd cmd_snapshot;
