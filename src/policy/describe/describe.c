@@ -28,8 +28,9 @@ static enum file_class class_here(const struct policy *policy, size_t index, pol
 {
 	const struct file_plan_entry *entry = &policy->files.plan[index];
 
-	if (!is_there || !(entry->flags & FILE_OPTIONAL) || is_there(entry->path) ||
-	    (entry->class != FILE_WRITE && entry->class != FILE_STAGE))
+	/* Few are looked for: each start pays for it, once for each list. */
+	if (!is_there || !(entry->flags & FILE_OPTIONAL) ||
+	    (entry->class != FILE_WRITE && entry->class != FILE_STAGE) || is_there(entry->path))
 		return entry->class;
 	/* Parents come first. */
 	while (index-- > 0)
