@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/walkers.h"
 
+#include "verify/command/foreign.h"
 #include "verify/library/languages.h"
 #include "verify/shell/newline.h"
 #include "verify/shell/shell.h"
@@ -12,5 +13,6 @@ const TSLanguage *tree_sitter_javascript(void);
 const struct walker verify_walkers[LANGUAGE_COUNT] = {
 	[LANGUAGE_SHELL] = { tree_sitter_bash, walk_shell, shell_mend_newlines },
 	[LANGUAGE_PYTHON] = { tree_sitter_python, walk_python },
+	[LANGUAGE_OTHER] = { NULL, walk_foreign },
 	[LANGUAGE_JAVASCRIPT] = { tree_sitter_javascript, walk_javascript },
 };

@@ -239,32 +239,6 @@ static void add_assignments(struct walk *walk, const struct command *command, si
 	}
 }
 
-/* Code of perl, awk, ruby, php that starts a shell: system("…"), exec("…"), `…`. Not parsed, but this much is seen. */
-static void run_calls_of_others(struct walk *walk, struct command *command, uint32_t index, const struct word *code)
-{
-	static const char *const calls[] = { "system", "exec", "popen", "shell_exec", "passthru", "os.execute" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-		const char *at = strstr(code->text, calls[i]);
-		struct word_draft draft;
-		struct word inner;
-		char quote;
-
-		if (!at)
-			continue;
-		at += strlen(calls[i]);
-		at += strspn(at, " (");
-		quote = *at;
-		if (quote != '"' && quote != '\'')
-			continue;
-		word_begin(&draft, walk->operations->arena, code->span);
-		draft.origins = code->origins;
-		word_put(&draft, at + 1, strcspn(at + 1, quote == '"' ? "\"" : "'"));
-		inner = word_end(&draft);
-		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL, .code = &inner });
-	}
-}
-
 /* The place of the first word that is no option; 0: there is none. */
 static size_t first_operand(const struct command *command, const char *valued)
 {
@@ -417,6 +391,15 @@ static bool is_code_option(enum verify_language language, const char *program, c
 	}
 }
 
+static void run_awk(struct walk *walk, struct command *command, uint32_t index)
+{
+	size_t at = first_operand(command, "F v f");
+
+	if (at)
+		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_OTHER, .code = &command->words[at],
+								.is_verbatim = true });
+}
+
 /* bash, python, node, perl …: -c CODE, a script's file, or what comes in. */
 static void run_interpreter(struct walk *walk, struct command *command, uint32_t index, enum verify_language language)
 {
@@ -439,10 +422,7 @@ static void run_interpreter(struct walk *walk, struct command *command, uint32_t
 				.arguments = command->words + at + 2, .argument_count = command->count - at - 2,
 			};
 
-			if (language == LANGUAGE_OTHER)
-				run_calls_of_others(walk, command, index, nested.code);
-			else
-				run_code(walk, command, index, nested);
+			run_code(walk, command, index, nested);
 			return;
 		}
 		if (!size)
@@ -503,7 +483,7 @@ static void run(struct walk *walk, struct command *command, uint32_t index)
 	else if ((str_equal(name, "make") || str_equal(name, "gmake")) && command->document)
 		run_recipes(walk, command, index);
 	else if (str_equal(name, "awk") || str_equal(name, "gawk") || str_equal(name, "mawk"))
-		run_calls_of_others(walk, command, index, &command->words[first_operand(command, "F v f")]);
+		run_awk(walk, command, index);
 }
 
 static void keep_document(struct walk *walk, uint32_t index, const struct word *document)

@@ -30,9 +30,25 @@ static void tell_maker(struct script *script, const struct call *call, const str
 		script_add(script, call, OP_EVALUATE, value_with_flags(script->arena, code, WORD_OBSCURED), 0);
 }
 
+/* eval("os.system") is that function. */
+static const struct value *named_by(struct script *script, const struct value *code, const struct value *result)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	const char *text = value_is_exact(code) && code->size <= VALUE_NAME_MAX ? code->text : "";
+	const struct value *named = NULL;
+	char *name;
+
+	if (!code->size || *text == '.' || strspn(text, letters) < code->size)
+		return result;
+	name = arena_text_n(script->arena, text, code->size);
+	if (name)
+		named = strchr(name, '.') ? script_named(script, name) : script_lookup(script, name);
+	return named ? value_also_from(script->arena, named, result) : result;
+}
+
 static const struct value *do_evaluate(struct script *script, struct call *call, const struct effect *effect)
 {
-	const struct value *code = library_target(call, effect);
+	const struct value *code = library_target(call, effect), *result;
 
 	/* x.constructor("text") of an unknown x may be Function, and most often is not. */
 	if (call->callee->name && str_equal(call->callee->name, "(constructor)") && !value_is_exact(code))
@@ -40,8 +56,8 @@ static const struct value *do_evaluate(struct script *script, struct call *call,
 	if (code->kind == VALUE_FUNCTION)
 		return script_call_back(script, code, &value_nothing, call->node);
 	tell_maker(script, call, code);
-	return value_with_subject(script->arena, library_nested(script, call, script->walk->language, code),
-				  code);
+	result = value_with_subject(script->arena, library_nested(script, call, script->walk->language, code), code);
+	return named_by(script, code, result);
 }
 
 /* Data that may bring code along is no worry where it is the program's own: only where it came from

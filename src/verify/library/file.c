@@ -42,15 +42,25 @@ static void tell_endless(struct script *script, const struct call *call, const s
 		script_add(script, call, OP_ALLOCATE, value_number(script->arena, INT64_MAX), 0);
 }
 
+/* if name in ("id_rsa", ".netrc"): a file of those that a search comes upon is read where it has one of these names. */
+static void tell_sought(struct script *script, const struct call *call, const struct value *path, uint32_t index)
+{
+	if (!value_is_exact(path) && path->origins.count && script->context & CONTEXT_LOOP)
+		library_add_conditions(script, call, index);
+}
+
 static const struct value *do_read(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *path = call->count || !effect->detail
 					   ? library_target(call, effect)
 					   : value_text(script->arena, effect->detail, strlen(effect->detail), 0);
 	enum operation_kind kind = is_true(call_argument(call, TARGET_NONE, "inplace")) ? OP_WRITE : OP_READ;
+	uint32_t index;
 
 	tell_endless(script, call, path);
-	return library_result(script, call, add_paths(script, call, kind, path, effect->traits), path);
+	index = add_paths(script, call, kind, path, effect->traits);
+	tell_sought(script, call, path, index);
+	return library_result(script, call, index, path);
 }
 
 static const struct value *do_write(struct script *script, struct call *call, const struct effect *effect)
@@ -150,8 +160,12 @@ static const struct value *do_open(struct script *script, struct call *call, con
 	const char *text = mode->kind == VALUE_TEXT ? value_chars(script->arena, mode, &size) : "r";
 	bool writes = strpbrk(text, "wax+") || names_what_writes(script, call);
 
-	if (!writes)
-		return library_result(script, call, add_paths(script, call, OP_READ, path, 0), path);
+	if (!writes) {
+		uint32_t index = add_paths(script, call, OP_READ, path, 0);
+
+		tell_sought(script, call, path, index);
+		return library_result(script, call, index, path);
+	}
 	if (strchr(text, 'a'))
 		traits = TRAIT_APPENDS;
 	else if (strchr(text, 'w'))

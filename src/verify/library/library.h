@@ -29,6 +29,9 @@ void library_hidden_name(struct script *script, const struct value *name, uint32
 /* Paths among the arguments, which the operation reads. */
 void library_named_files(struct script *script, const struct call *call, uint32_t operation);
 
+/* The texts that conditions around the call compare something with, as words of the operation. */
+void library_add_conditions(struct script *script, const struct call *call, uint32_t operation);
+
 /* For the handlers. */
 
 /* The row of a qualified name in the language of the script; NULL: none. */

@@ -381,10 +381,24 @@ static const struct value *do_pipeline(struct script *script, struct call *call,
 	return &value_nothing;
 }
 
+/* connect(…, function () { this.pipe(sh.stdin); }): who is told that a connection is there is called on it. */
+static const struct value *connected_this(struct script *script, const struct value *value, uint32_t node)
+{
+	if (value->name || value->origins.count || !node || script->syntax.nodes[node].kind != NODE_THIS)
+		return connected(script, value);
+	return value_with_origin(script->arena, value, script->connection);
+}
+
 static const struct value *do_pipe(struct script *script, struct call *call, const struct effect *effect)
 {
-	const struct value *to = connected(script, library_target(call, effect)),
-			   *from = connected(script, call->self);
+	const struct syntax *syntax = &script->syntax;
+	uint32_t function = syntax_child(syntax, call->node, FIELD_FUNCTION);
+	uint32_t arguments = syntax_child(syntax, call->node, FIELD_ARGUMENTS);
+	const struct value *self = call->self ? call->self : &value_nothing;
+	const struct value *to = connected_this(script, library_target(call, effect),
+						arguments ? syntax->nodes[arguments].first : 0),
+			   *from = connected_this(script, self,
+						  function ? syntax_child(syntax, function, FIELD_VALUE) : 0);
 
 	for (uint32_t k = 0; k < to->origins.count; k++)
 		if (takes_data(script, to->origins.at[k]))

@@ -14,6 +14,8 @@ enum {
 	FLATTENED_MAX = 64,
 	FLATTENED_SIZE_MAX = 8192,
 	FLATTENED_DEPTH = 5,
+	PARENTS_MAX = 16,
+	CONDITION_TEXTS_MAX = 8,
 };
 
 const struct effect *library_find(const struct script *script, const char *name)
@@ -246,4 +248,40 @@ void library_hidden_name(struct script *script, const struct value *name, uint32
 
 	if (value_is_exact(name) && name->flags & (WORD_OBSCURED | WORD_FROM_DECODED))
 		script_add(script, &call, OP_EVALUATE, name, 0);
+}
+
+/* The texts that a condition compares something with, as words of the operation. */
+static void add_condition(struct script *script, const struct call *call, uint32_t condition, uint32_t index)
+{
+	uint32_t end = syntax_behind(&script->syntax, condition);
+	unsigned added = 0;
+
+	for (uint32_t at = condition; at < end && added < CONDITION_TEXTS_MAX; at++) {
+		const struct value *value = NULL;
+
+		if (script->syntax.nodes[at].kind == NODE_TEXT)
+			value = script->language->text(script, at);
+		else if (script->syntax.nodes[at].kind == NODE_NAME)
+			value = script_lookup(script, script_text(script, at));
+		if (!value_is_exact(value))
+			continue;
+		script_add_word(script, call, index, value);
+		added++;
+	}
+}
+
+/* if "cupsd" in process.name(): process.kill() says which one is meant by what stands around it alone. */
+void library_add_conditions(struct script *script, const struct call *call, uint32_t index)
+{
+	const struct syntax *syntax = &script->syntax;
+	uint32_t node = call->node;
+
+	for (unsigned i = 0; node && syntax->nodes[node].kind != NODE_FUNCTION && i < PARENTS_MAX; i++) {
+		uint32_t condition;
+
+		node = syntax->nodes[node].parent;
+		condition = syntax_child(syntax, node, FIELD_CONDITION);
+		if (condition)
+			add_condition(script, call, condition, index);
+	}
 }

@@ -9,8 +9,6 @@
 
 #define ALLOCATION_MIN (1ll << 30)
 
-enum { PARENTS_MAX = 16, CONDITION_TEXTS_MAX = 8 };
-
 /* argv as it is put together. */
 struct words {
 	struct word *words;
@@ -278,42 +276,6 @@ static const struct value *do_dump(struct script *script, struct call *call, con
 	return &value_nothing;
 }
 
-/* The texts that a condition compares something with, as words of the operation. */
-static void add_condition(struct script *script, const struct call *call, uint32_t condition, uint32_t index)
-{
-	uint32_t end = syntax_behind(&script->syntax, condition);
-	unsigned added = 0;
-
-	for (uint32_t at = condition; at < end && added < CONDITION_TEXTS_MAX; at++) {
-		const struct value *value = NULL;
-
-		if (script->syntax.nodes[at].kind == NODE_TEXT)
-			value = script->language->text(script, at);
-		else if (script->syntax.nodes[at].kind == NODE_NAME)
-			value = script_lookup(script, script_text(script, at));
-		if (!value_is_exact(value))
-			continue;
-		script_add_word(script, call, index, value);
-		added++;
-	}
-}
-
-/* if "cupsd" in process.name(): process.kill() says which one is meant by what stands around it alone. */
-static void add_conditions(struct script *script, const struct call *call, uint32_t index)
-{
-	const struct syntax *syntax = &script->syntax;
-	uint32_t node = call->node;
-
-	for (unsigned i = 0; node && syntax->nodes[node].kind != NODE_FUNCTION && i < PARENTS_MAX; i++) {
-		uint32_t condition;
-
-		node = syntax->nodes[node].parent;
-		condition = syntax_child(syntax, node, FIELD_CONDITION);
-		if (condition)
-			add_condition(script, call, condition, index);
-	}
-}
-
 static const struct value *do_process(struct script *script, struct call *call, const struct effect *effect)
 {
 	uint32_t index = walk_add(script->walk, OP_PROCESS, script_span(script, call->node),
@@ -328,7 +290,7 @@ static const struct value *do_process(struct script *script, struct call *call, 
 	if (effect->second >= 0)
 		script_add_word(script, call, index, library_second(call, effect));
 	if (str_equal(effect->detail, "kill"))
-		add_conditions(script, call, index);
+		library_add_conditions(script, call, index);
 	return &value_nothing;
 }
 

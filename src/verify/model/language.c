@@ -19,12 +19,16 @@ static const struct {
 	{ "nodejs", LANGUAGE_JAVASCRIPT }, { "bun", LANGUAGE_JAVASCRIPT }, { "deno", LANGUAGE_JAVASCRIPT },
 	{ "perl", LANGUAGE_OTHER }, { "ruby", LANGUAGE_OTHER }, { "php", LANGUAGE_OTHER }, { "lua", LANGUAGE_OTHER },
 	{ "tclsh", LANGUAGE_OTHER }, { "fish", LANGUAGE_OTHER }, { "Rscript", LANGUAGE_OTHER },
-	{ "osascript", LANGUAGE_OTHER }, { "pwsh", LANGUAGE_OTHER },
+	{ "osascript", LANGUAGE_OTHER }, { "pwsh", LANGUAGE_OTHER }, { "luajit", LANGUAGE_OTHER },
+	{ "julia", LANGUAGE_OTHER }, { "groovy", LANGUAGE_OTHER }, { "elixir", LANGUAGE_OTHER },
+	{ "jjs", LANGUAGE_OTHER }, { "jrunscript", LANGUAGE_OTHER }, { "wish", LANGUAGE_OTHER },
+	{ "expect", LANGUAGE_OTHER }, { "guile", LANGUAGE_OTHER }, { "crystal", LANGUAGE_OTHER },
 }, suffixes[] = {
 	{ ".sh", LANGUAGE_SHELL }, { ".bash", LANGUAGE_SHELL }, { ".zsh", LANGUAGE_SHELL }, { ".ksh", LANGUAGE_SHELL },
 	{ ".py", LANGUAGE_PYTHON }, { ".pyw", LANGUAGE_PYTHON }, { ".js", LANGUAGE_JAVASCRIPT },
 	{ ".mjs", LANGUAGE_JAVASCRIPT }, { ".cjs", LANGUAGE_JAVASCRIPT }, { ".jsx", LANGUAGE_JAVASCRIPT },
 	{ ".pl", LANGUAGE_OTHER }, { ".rb", LANGUAGE_OTHER }, { ".php", LANGUAGE_OTHER }, { ".lua", LANGUAGE_OTHER },
+	{ ".tcl", LANGUAGE_OTHER }, { ".jl", LANGUAGE_OTHER }, { ".groovy", LANGUAGE_OTHER },
 };
 
 const char *language_name(enum verify_language language)

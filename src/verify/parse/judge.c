@@ -101,7 +101,11 @@ void judge_walk(struct walk *walk)
 	TSNode root;
 
 	if (!walker->grammar) {
-		operations_doubt(walk->operations, DOUBT_LANGUAGE, walk->outer);
+		/* A line of another language beside a command is no program yet. */
+		if (!walk->nesting || !walker->walk)
+			operations_doubt(walk->operations, DOUBT_LANGUAGE, walk->outer);
+		if (walker->walk)
+			walker->walk(walk, (TSNode){ .id = NULL });
 		return;
 	}
 	tree = parse(walk, walker);

@@ -13,7 +13,7 @@ enum { VERIFY_MEMORY_MAX = 768 << 20 }; /* of the parsers */
 
 /* How texts of one language are read. */
 struct walker {
-	const TSLanguage *(*grammar)(void); /* NULL: they are not */
+	const TSLanguage *(*grammar)(void); /* NULL: they are not parsed, and the tree is none */
 	/* Makes the operations of a tree. */
 	void (*walk)(struct walk *walk, TSNode root);
 	/* A fault of the grammar; may be NULL. True: walk->text says better now what it means, and is parsed again. */

@@ -203,6 +203,18 @@ static const struct value *as_number(struct script *script, const struct value *
 	return text_number(script, value_chars(script->arena, value, &size));
 }
 
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* "__imp" + "ort__('os')": a word is cut in two. */
+static bool cuts_word(const struct value *a, const struct value *b)
+{
+	return value_is_exact(a) && value_is_exact(b) && !a->name && !b->name && a->size && b->size &&
+	       is_letter(a->text[a->size - 1]) && is_letter(b->text[0]);
+}
+
 static bool is_piece(const struct value *value)
 {
 	return value_is_exact(value) && !value->name && value->size && value->size <= PIECE_MAX &&
@@ -213,7 +225,7 @@ static bool is_piece(const struct value *value)
 static const struct value *mark_assembled(struct script *script, const struct value *a, const struct value *b,
 					  const struct value *sum)
 {
-	bool is_one = is_piece(a) && is_piece(b);
+	bool is_one = (is_piece(a) && is_piece(b)) || cuts_word(a, b);
 
 	is_one |= value_is_exact(a) && a->flags & WORD_OBSCURED && is_piece(b);
 	return is_one ? value_with_flags(script->arena, sum, WORD_OBSCURED) : sum;

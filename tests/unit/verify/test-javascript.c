@@ -10,6 +10,10 @@
 
 /* What each text does, as operations_put() writes it. */
 static const struct fixture_case cases[] = {
+	{ "this is the connection in who is told of it",
+	  "require('net').connect(9, 'h.test', function () {\n"
+	  "  const s = require('child_process').spawn('sh'); this.pipe(s.stdin); });",
+	  "0 network 'h.test:9'\n1 command 'sh' +interactive @function <0\n" },
 	{ "postProcess() makes no process",
 	  "function f(n) { if (n) f(n - 1); b.postProcess(n); }",
 	  "0 function 'f' +recurses\n1 call 'b.postProcess' ~'?' @function\n" },

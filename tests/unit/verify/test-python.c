@@ -169,6 +169,16 @@ static const struct fixture_case cases[] = {
 	  "def i(x): return j(x)\ndef j(x): return k(x)\ndef k(x): return l(x)\ndef l(x): return m(x)\n"
 	  "def m(x): return n(x)\ndef n(x): return x\na('/a')",
 	  "" },
+	{ "a word that is cut in two is hidden",
+	  "eval('__imp' + 'ort__(1)')",
+	  "0 evaluate '__import__(1)'\n1 evaluate '1' @nested\n" },
+	{ "eval of a name is what has it",
+	  "import os\neval('os.system')('id')",
+	  "0 command 'id' @nested\n" },
+	{ "the names that a search is for are told of what is read",
+	  "import os\nfor r, d, f in os.walk('/'):\n  for n in f:\n    if n in ('id_rsa', '.netrc'):\n"
+	  "      open(os.path.join(r, n))",
+	  "0 read '/' +recursive\n1 read ~'/?/?' 'id_rsa' '.netrc' @loop @condition <0\n" },
 	{ "a method that calls itself",
 	  "class C:\n  def f(self):\n    self.f()",
 	  "0 function 'self.f' +recurses\n" },
