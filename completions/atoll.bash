@@ -55,6 +55,7 @@ _atoll()
 	run:--name|run:-n) return ;;
 	run:--env|run:-e) return ;;
 	run:--publish) return ;;
+	run:--host-port) return ;;
 	run:--cwd|run:-C) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--report) compopt -o filenames; _atoll_reply -f; return ;;
@@ -210,7 +211,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish --host-port -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;

@@ -212,12 +212,12 @@ static int on_refusal(void *context, const struct watch_refusal *refusal)
 static int on_network(void *context, const struct watch_network *network)
 {
 	struct box *box = context;
-	struct action action = { .kind = ACTION_NET_CONNECT,
-				 .subject = network->address,
-				 .port = network->port };
+	bool listens = str_equal(network->operation, "bind");
+	struct action action = { .kind = listens ? ACTION_NET_LISTEN : ACTION_NET_CONNECT,
+				 .subject = network->address, .port = network->port };
 
 	if (network->is_refused)
-		return deny(box, AUDIT_NET_CONNECT, &action, network->pid);
+		return deny(box, listens ? AUDIT_NET_LISTEN : AUDIT_NET_CONNECT, &action, network->pid);
 	box->run.refusals->allowed++;
 	return publish_on_listen(&box->gates.net, network);
 }

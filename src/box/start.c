@@ -299,6 +299,7 @@ static int start_jail(struct building *building)
 	if (r == 0)
 		prepare_watch(box, building);
 	/* Programs start when we answer their exec: nothing but init has run yet. */
+	r = r == 0 ? host_ports_hold(&box->gates.net) : r;
 	return r == 0 ? canaries_watch(&box->detection.canaries) : r;
 }
 

@@ -100,6 +100,24 @@ static int add_name_server(struct plan *plan)
 	return add_file(plan, plan_keep(plan, str_dup(real)), text, resolver);
 }
 
+/* With the names that network.host_ports gives to ports of the machine: they lead to loopback. Owned, or NULL. */
+static char *hosts_text(const struct policy *policy)
+{
+	char *text = str_dup("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+			     "127.0.1.1 " PLAN_HOSTNAME "\n");
+
+	for (size_t i = 0; text && i < policy->network.host_port_count; i++) {
+		const char *name = policy->network.host_ports[i].name;
+		char *longer = name ? str_printf("%s127.0.0.1 %s\n::1 %s\n", text, name, name) : NULL;
+
+		if (!name)
+			continue;
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
 /*
  * With the gate, that is the resolver of every program inside, for all names: those of the host's /etc/hosts would lead
  * to addresses that no rule lists. Outside, the gate reads that file itself. A host that has no such file, as a bare
@@ -108,9 +126,8 @@ static int add_name_server(struct plan *plan)
  */
 static int add_hosts(struct plan *plan)
 {
-	static const char text[] = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
-				   "127.0.1.1 " PLAN_HOSTNAME "\n";
 	const struct policy *policy = plan->input->policy;
+	const char *text = plan_keep(plan, hosts_text(policy));
 	char real[PATH_MAX];
 
 	if (path_real("/etc/hosts", real, sizeof real) == 0)

@@ -19,9 +19,9 @@
 #include "client/tokens.h"
 #include "os/fd.h"
 #include "policy/decide.h"
-#include "policy/publish.h"
 #include "policy/trial.h"
 #include "session/agent-start.h"
+#include "session/run-ports.h"
 
 extern char **environ;
 
@@ -167,30 +167,6 @@ static int secure_fds(struct err *err)
 	if (syscall(SYS_close_range, 3u, ~0u, 0u) < 0)
 		return err_set(err, ERR_WALL, errno, "fds", "inherited descriptors cannot be closed: %s",
 			       strerror(errno));
-	return 0;
-}
-
-static int make_published(const struct option_list *given, struct publish_rule *rules, struct err *err)
-{
-	static const struct rule_origin origin = { "run.publish", "", 0 };
-	char shown[ERR_QUOTE_SIZE];
-
-	if (given->count > NET_PUBLISH_MAX)
-		return err_set(err, ERR_USAGE, E2BIG, "options", "at most %d ports can be published",
-			       NET_PUBLISH_MAX);
-	for (size_t i = 0; i < given->count; i++) {
-		int r = publish_parse(given->values[i], &rules[i]);
-
-		rules[i].origin = origin;
-		if (r == 0)
-			continue;
-		err_set(err, ERR_USAGE, EINVAL, "options", "--publish %s is no port",
-			err_quote(shown, given->values[i]));
-		err_hint(err, r == -EADDRNOTAVAIL
-				      ? "a port is published on loopback only, 127.0.0.1 or [::1]"
-				      : "write PORT, HOSTPORT:PORT or 127.0.0.1:HOSTPORT:PORT; 0 is any host port");
-		return -EINVAL;
-	}
 	return 0;
 }
 
@@ -420,6 +396,15 @@ static bool is_lowered(const struct run_setup *given, const struct run_inputs *i
 	return inputs->lowered || (has_policy_of_origin(given) && given->origin->is_lowered);
 }
 
+static int add_host_ports(const struct run_setup *given, struct run_inputs *inputs, struct err *err)
+{
+	struct policy policy = *snapshot_policy(inputs->compiled.snapshot);
+	struct host_port ports[NET_HOST_PORTS_MAX];
+	int r = run_ports_add(&given->host_ports, &policy, ports, err);
+
+	return r < 0 || !given->host_ports.count ? r : compiled_change(&inputs->compiled, &policy, err);
+}
+
 /* 1: the user was told why there is nothing to run. */
 static int collect(const struct run_setup *given, const struct dirs *dirs, struct run_inputs *inputs,
 		 struct run_request *request, struct err *err)
@@ -432,6 +417,8 @@ static int collect(const struct run_setup *given, const struct dirs *dirs, struc
 	if (r == 0)
 		r = is_trial ? make_trial(given, inputs, request, err)
 			     : narrow_policy(given, dirs, inputs, request, err);
+	if (r == 0)
+		r = add_host_ports(given, inputs, err);
 	request->flags |= is_lowered(given, inputs) ? REQUEST_LOWERED : 0;
 	request->narrowing = inputs->was_narrowing ? &inputs->narrowed.told : NULL;
 	/* What goes wrong in a trial is held against nobody. */
@@ -599,7 +586,7 @@ int run_setup_start(const struct run_setup *given, char **command, uint64_t star
 	if (r == 0)
 		r = env_additions_make(&given->env, added, err);
 	if (r == 0)
-		r = make_published(&given->publish, published, err);
+		r = run_ports_published(&given->publish, published, err);
 	if (r < 0)
 		return r;
 	r = given->session ? str_copy(session, sizeof session, given->session) : random_session_id(session);

@@ -29,6 +29,7 @@ struct run_setup {
 	struct option_list env;      /* -e */
 	char **exact_env;            /* all variables of the command, whatever else is said; NULL: the usual ones */
 	struct option_list publish;  /* --publish */
+	struct option_list host_ports; /* --host-port */
 	const struct narrow_prompt *prompt; /* how a person is asked about a narrower policy; NULL: nobody is */
 	void (*notice)(const char *text); /* a line for people, with its newline; NULL: nobody is told */
 	const struct fork_origin *origin; /* whose staged state it begins with; NULL: none */

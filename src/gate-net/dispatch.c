@@ -71,6 +71,23 @@ static int on_open(void *context, struct frame *frame, int *fds, size_t fd_count
 	return 0;
 }
 
+static int on_resolved(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate_resolved resolved;
+	struct net_gate *gate = context;
+	int granted;
+
+	if (gate_resolved_get(frame, &resolved) < 0)
+		return -EBADMSG;
+	granted = gate_log_resolved(gate, &resolved);
+	if (granted == GATE_LOG_WAITS)
+		return 0;
+	if (granted < 0)
+		return granted;
+	gate_answer(gate, resolved.open.id, granted);
+	return 0;
+}
+
 static int on_refused(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate_refused refused;
@@ -191,6 +208,7 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_REQUESTS, SERVING, FRAME_MESSAGE_MAX, 0, 0, on_requests },
 	{ GATE_POLICY_SET, SERVING, 64, 0, 0, on_policy_set },
 	{ GATE_ARRIVED, SERVING, 128, 0, 0, on_arrived },   { GATE_MEASURED, SERVING, 64, 0, 0, on_measured },
+	{ GATE_RESOLVED, SERVING, 512, 0, 0, on_resolved },
 	{ GATE_LEFT, SERVING, 64, 0, 0, on_left },          { GATE_ASK, SERVING, GATE_REQUEST_MAX, 0, 0, on_ask },
 	{ GATE_FORGET, SERVING, 64, 0, 0, on_forget },
 };

@@ -84,6 +84,8 @@ static int grant_route(struct net_gate *gate, struct gate_route *route)
 
 	if (synthetic_find(route->target.bytes, &number))
 		open.host = route->host = gate_names_find(&gate->names, number);
+	else if (address_is_loopback(route->target.bytes))
+		open.host = "localhost";
 	else
 		open.host = write_address(&route->target, address);
 	if (!open.host || policy_counts_connections(gate->run->network_policy) ||
@@ -105,6 +107,17 @@ bool gate_is_behind(const struct net_gate *gate)
 	return gate_can_hear(gate) && poll(&polled, 1, 0) == 0;
 }
 
+/* ::1 and 0.0.0.0 lead to the host's loopback as 127.0.0.1 does: to whichever of its families answers. */
+static void normalise(struct gate_address *target)
+{
+	static const uint8_t localhost[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 }, any[16];
+	static const uint8_t mapped_any[16] = { [10] = 0xff, [11] = 0xff };
+
+	if (address_is_loopback(target->bytes) || memcmp(target->bytes, any, 16) == 0 ||
+	    memcmp(target->bytes, mapped_any, 16) == 0)
+		memcpy(target->bytes, localhost, sizeof localhost);
+}
+
 int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, const struct sockaddr *target)
 {
 	struct gate_route route = { .id = ++gate->last_id, .pid = (uint32_t)pid,
@@ -113,6 +126,7 @@ int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, 
 
 	if (!gate_can_hear(gate))
 		return 0;
+	normalise(&route.target);
 	r = grant_route(gate, &route);
 	/* What the gate gets no note about, it closes. */
 	if (r >= 0 && gate_route_put(&gate->run->out, &route) == 0)
@@ -131,6 +145,7 @@ void gate_fill_options(struct net_gate *gate, struct watch_options *options)
 		.door4 = { .sin_family = AF_INET, .sin_port = htons(SYNTHETIC_DOOR_PORT) },
 		.door6 = { .sin6_family = AF_INET6, .sin6_port = htons(SYNTHETIC_DOOR_PORT) },
 	};
+	host_ports_fill_options(gate, &options->gate);
 	memcpy(&options->gate.door4.sin_addr, address4, sizeof address4);
 	memcpy(&options->gate.door6.sin6_addr, address6, sizeof address6);
 }
@@ -489,6 +504,7 @@ static void gate_done(void *context)
 	close_fd(&gate->start.canaries_fd);
 	close_fd(&gate->start.program_fd);
 	publish_close(gate);
+	host_ports_done(gate);
 	policy_change_done(&gate->change);
 }
 

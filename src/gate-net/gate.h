@@ -5,7 +5,8 @@
  * The box's side of the network gate: the sockets that were made inside, and atoll-egress, which serves them and is
  * started when something inside first uses the network. link.h says things to it, dispatch.c takes what it says, log.h
  * judges that once more and writes it down, and questions.h asks people. policy-change.h gives it another policy,
- * lockdown.h one that denies all; publish.h has the ports that the host may connect to, certificates.h what programs
+ * lockdown.h one that denies all; publish.h has the ports that the host may connect to, host-ports.h those of the host
+ * that the sandbox may, certificates.h what programs
  * inside trust where requests are read. Run by atoll-box.
  */
 
@@ -14,6 +15,7 @@
 #include <sys/types.h>
 
 #include "gate-net/certificates.h"
+#include "gate-net/host-ports.h"
 #include "gate-net/names.h"
 #include "gate-net/policy-change.h"
 #include "gate-net/publish.h"
@@ -74,6 +76,7 @@ struct net_gate {
 	struct gate_questions asking;
 	struct policy_change change;               /* of the policy */
 	struct publish publish;
+	struct host_ports host_ports;
 	uint32_t last_id;                   /* of a connection */
 	struct cooldown cooldown;
 	struct {

@@ -75,6 +75,7 @@ int lockdown_begin(struct net_gate *gate)
 		return -EINVAL;
 	closed.name = name;
 	closed.network.rules = rules;
+	closed.network.host_port_count = 0;
 	closed.network.default_verdict = VERDICT_DENY;
 	closed.network.default_origin = (struct rule_origin){ "monitor.tighten", "", 0 };
 	closed.network.limited = NULL;

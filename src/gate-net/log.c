@@ -80,6 +80,12 @@ static struct decision decide(const struct net_gate *gate, const struct action *
 	return policy_decide(gate->next_policy, action);
 }
 
+static struct action connection_of(const struct gate_open *open)
+{
+	return (struct action){ .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port,
+				.is_outward = true };
+}
+
 /* What nobody can be asked about is refused; the record says what came of it. */
 static int deny(struct net_gate *gate, enum audit_type type, const struct action *action, struct decision decision,
 		pid_t pid, const struct net_detail *detail)
@@ -259,7 +265,7 @@ int gate_log_lookup(struct net_gate *gate, const struct gate_lookup *lookup)
 
 static int judge_open(struct net_gate *gate, const struct gate_open *open, bool is_final)
 {
-	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
+	struct action action = connection_of(open);
 	struct decision decision = decide(gate, &action);
 	struct net_detail detail = { .port = open->port, .id = open->id };
 	struct queue_outcome outcome;
@@ -298,7 +304,7 @@ int gate_log_open(struct net_gate *gate, const struct gate_open *open)
 
 int gate_log_answered(struct net_gate *gate, const struct gate_open *open, const struct queue_outcome *outcome)
 {
-	struct action action = { .kind = ACTION_NET_CONNECT, .subject = open->host, .port = (uint16_t)open->port };
+	struct action action = connection_of(open);
 	struct decision decision = decide(gate, &action);
 	struct net_detail detail = { .port = open->port, .id = open->id };
 	bool is_granted;
@@ -319,11 +325,115 @@ int gate_log_answered(struct net_gate *gate, const struct gate_open *open, const
 	return 0;
 }
 
+/* Whether the name may lead to this address: of both policies, while one changes into the other, the stricter. */
+static struct decision decide_resolved(const struct net_gate *gate, const struct action *action,
+				       const uint8_t address[16])
+{
+	bool is_asked = decide(gate, action).verdict == VERDICT_ASK;
+	struct decision decision = policy_decide_resolved(gate->run->network_policy, address, action->port, is_asked);
+
+	if (decision.verdict != VERDICT_ALLOW || !gate->next_policy)
+		return decision;
+	return policy_decide_resolved(gate->next_policy, address, action->port, is_asked);
+}
+
+static int deny_resolved(struct net_gate *gate, const struct gate_resolved *resolved, struct decision decision)
+{
+	struct action action = connection_of(&resolved->open);
+	struct net_detail detail = { .port = resolved->open.port, .id = resolved->open.id, .detail_key = "address",
+				     .detail = resolved->address };
+
+	return deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)resolved->open.pid, &detail);
+}
+
+/* The gate is connected: the port is the host's own server's, or one of ours. */
+static int judge_own_port(struct net_gate *gate, const struct gate_resolved *resolved)
+{
+	static const struct decision ours = {
+		VERDICT_DENY, { "builtin.own_port", "", 0 },
+		"atoll itself listens on this port of the machine, for a sandbox",
+		"sandboxes do not reach one another: use another port", NULL,
+	};
+	int r;
+
+	if (!own_port_is_claimed((uint16_t)resolved->open.port))
+		return 1;
+	r = deny_resolved(gate, resolved, ours);
+	return r < 0 ? r : 0;
+}
+
+static int ask_about_address(struct net_gate *gate, const struct gate_resolved *resolved,
+			     struct decision decision)
+{
+	struct queue_outcome outcome;
+	char reason[REASON_SIZE + 256];
+	int r;
+
+	if (str_format(reason, sizeof reason, "%s leads to it, and %s", resolved->open.host, decision.reason) == 0)
+		decision.reason = reason;
+	r = gate_questions_resolved(gate, resolved, &decision, &outcome);
+	if (r)
+		return r < 0 ? r : GATE_LOG_WAITS;
+	take_outcome(&decision, &outcome);
+	if (decision.verdict == VERDICT_ALLOW)
+		return 1;
+	r = deny_resolved(gate, resolved, decision);
+	return r < 0 ? r : 0;
+}
+
+static struct decision unless_reached(struct decision decision)
+{
+	if (decision.verdict != VERDICT_DENY || !str_equal(decision.rule.id, "builtin.private"))
+		return decision;
+	return (struct decision){ VERDICT_DENY, refusal_texts[GATE_BY_ADDRESS].rule,
+				  refusal_texts[GATE_BY_ADDRESS].reason, refusal_texts[GATE_BY_ADDRESS].hint, NULL };
+}
+
+int gate_log_resolved(struct net_gate *gate, const struct gate_resolved *resolved)
+{
+	struct action action = connection_of(&resolved->open);
+	struct decision decision;
+	uint8_t address[16];
+	int r;
+
+	if (!gate_address_parse(resolved->address, address))
+		return -EBADMSG;
+	if (address_host_is_loopback(resolved->open.host))
+		return address_is_loopback(address) ? judge_own_port(gate, resolved) : -EBADMSG;
+	decision = decide_resolved(gate, &action, address);
+	if (decision.verdict == VERDICT_ALLOW)
+		return address_is_loopback(address) ? judge_own_port(gate, resolved) : 1;
+	if (decision.verdict == VERDICT_ASK && !is_paused(gate))
+		return ask_about_address(gate, resolved, decision);
+	r = deny_resolved(gate, resolved, unless_reached(decision));
+	return r < 0 ? r : 0;
+}
+
+int gate_log_resolved_answered(struct net_gate *gate, const struct gate_resolved *resolved,
+			       const struct queue_outcome *outcome)
+{
+	struct action action = connection_of(&resolved->open);
+	struct decision decision;
+	uint8_t address[16];
+	int r = 0;
+
+	if (!gate_address_parse(resolved->address, address))
+		return -EBADMSG;
+	/* The policy may be another than when it was asked: it still must not deny. */
+	decision = unless_reached(decide_resolved(gate, &action, address));
+	if (decision.verdict == VERDICT_ASK)
+		take_outcome(&decision, outcome);
+	if (decision.verdict != VERDICT_ALLOW)
+		r = deny_resolved(gate, resolved, decision);
+	if (r >= 0)
+		gate_answer(gate, resolved->open.id, decision.verdict == VERDICT_ALLOW);
+	return r < 0 ? r : 0;
+}
+
 int gate_log_refused(struct net_gate *gate, const struct gate_refused *refused)
 {
 	const struct refusal_text *text = &refusal_texts[refused->refusal];
-	struct action action = { .kind = ACTION_NET_CONNECT, .subject = refused->open.host,
-				 .port = (uint16_t)refused->open.port };
+	struct action action = connection_of(&refused->open);
 	struct decision decision = { VERDICT_DENY, text->rule, text->reason, text->hint };
 	struct net_detail detail = {
 		.port = refused->open.port, .id = refused->open.id, .detail = refused->detail,
@@ -402,7 +512,7 @@ int gate_log_closed(struct net_gate *gate, const struct gate_closed *closed)
 
 static struct action action_of(const struct gate_ask *ask)
 {
-	return (struct action){ .kind = ACTION_HTTP_REQUEST, .subject = ask->open.host,
+	return (struct action){ .kind = ACTION_HTTP_REQUEST, .is_outward = true, .subject = ask->open.host,
 				.port = (uint16_t)ask->open.port, .method = ask->method, .path = ask->path };
 }
 
@@ -462,6 +572,7 @@ static int log_request(struct net_gate *gate, struct decision decision, const st
 	const struct gate_request *request = detail->request;
 	const struct gate_open *open = &request->open;
 	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = open->host, .port = (uint16_t)open->port,
+				 .is_outward = true,
 				 .method = request->method, .path = request->path };
 	struct gate_answered answered;
 
@@ -495,7 +606,7 @@ int gate_log_request(struct net_gate *gate, const struct gate_request *request)
 		"the request is malformed, or names another host",
 		"use an ordinary client; the answer to the request says what was wrong",
 	};
-	struct action reading = { .kind = ACTION_HTTP_REQUEST, .subject = request->open.host,
+	struct action reading = { .kind = ACTION_HTTP_REQUEST, .is_outward = true, .subject = request->open.host,
 				  .port = (uint16_t)request->open.port, .method = request->method };
 	struct net_detail detail = { .port = request->open.port, .id = request->open.id, .request = request };
 	struct target target = { .origin = NULL };
@@ -511,7 +622,8 @@ int gate_log_request(struct net_gate *gate, const struct gate_request *request)
 
 static int judge_address(struct net_gate *gate, const struct watch_network *event)
 {
-	struct action action = { .kind = ACTION_NET_CONNECT, .subject = event->address, .port = event->port };
+	struct action action = { .kind = ACTION_NET_CONNECT, .subject = event->address, .port = event->port,
+				 .is_outward = true };
 	struct decision decision = decide(gate, &action);
 	struct net_detail detail = { .port = event->port };
 	int r;

@@ -28,6 +28,16 @@ int gate_log_open(struct net_gate *gate, const struct gate_open *open) MUST_USE;
 /* A connection that waited for a person: writes it down, and tells the gate. */
 int gate_log_answered(struct net_gate *gate, const struct gate_open *open,
 		      const struct queue_outcome *outcome) MUST_USE;
+
+/*
+ * What the box says of where a connection leads that was let out by its name: as gate_log_open(), but that nothing more
+ * is written down where it may go on. -EBADMSG: the gate breaks the rules.
+ */
+int gate_log_resolved(struct net_gate *gate, const struct gate_resolved *resolved) MUST_USE;
+
+/* One of those that waited for a person: tells the gate. */
+int gate_log_resolved_answered(struct net_gate *gate, const struct gate_resolved *resolved,
+			       const struct queue_outcome *outcome) MUST_USE;
 int gate_log_refused(struct net_gate *gate, const struct gate_refused *refused) MUST_USE;
 int gate_log_closed(struct net_gate *gate, const struct gate_closed *closed) MUST_USE;
 

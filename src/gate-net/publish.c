@@ -27,10 +27,12 @@ union name {
 	struct sockaddr_in6 inet6;
 };
 
-static int bind_port(struct publish_rule *rule)
+/* *ret_claim_fd is owned. */
+static int bind_port(struct publish_rule *rule, int *ret_claim_fd)
 {
 	cleanup_fd int fd = socket(rule->is_inet6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	socklen_t size = rule->is_inet6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	cleanup_fd int claim_fd = FD_NONE;
 	union name name = { 0 };
 
 	if (fd < 0)
@@ -45,9 +47,15 @@ static int bind_port(struct publish_rule *rule)
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) < 0 ||
 	    /* Accepted sockets inherit it: what comes in small pieces is handed on in small pieces. */
 	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)) < 0 ||
-	    bind(fd, &name.any, size) < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, &name.any, &size) < 0)
+	    bind(fd, &name.any, size) < 0 || getsockname(fd, &name.any, &size) < 0)
 		return -errno;
 	rule->host_port = ntohs(rule->is_inet6 ? name.inet6.sin6_port : name.inet.sin_port);
+	claim_fd = own_port_claim(rule->host_port, rule->is_inet6);
+	if (claim_fd < 0 && claim_fd != FD_NONE)
+		return claim_fd;
+	if (listen(fd, BACKLOG) < 0)
+		return -errno;
+	*ret_claim_fd = take_fd(&claim_fd);
 	return take_fd(&fd);
 }
 
@@ -58,8 +66,8 @@ static int add_port(struct net_gate *gate, const struct publish_rule *rule)
 
 	if (gate->publish.count == NET_PUBLISH_MAX)
 		return 1;
-	*published = (struct published){ .rule = *rule };
-	published->fd = bind_port(&published->rule);
+	*published = (struct published){ .rule = *rule, .claim_fd = FD_NONE };
+	published->fd = bind_port(&published->rule, &published->claim_fd);
 	if (published->fd < 0)
 		return published->fd;
 	gate->publish.count++;
@@ -101,7 +109,7 @@ int publish_open(struct net_gate *gate)
 			r = open_port(gate, &policy->network.publish[i]);
 	for (size_t i = 0; r == 0 && i < gate->run->request->publish.count; i++)
 		r = open_port(gate, &gate->run->request->publish.rules[i]);
-	return r;
+	return r == 0 ? host_ports_check(gate) : r;
 }
 
 static int watch_port(struct net_gate *gate, struct published *published)
@@ -323,6 +331,7 @@ void publish_close(struct net_gate *gate)
 	for (size_t i = 0; i < gate->publish.count; i++) {
 		loop_remove(gate->run->loop, &gate->publish.ports[i].source);
 		close_fd(&gate->publish.ports[i].fd);
+		close_fd(&gate->publish.ports[i].claim_fd);
 	}
 	while (gate->publish.spare_count)
 		close_fd(&gate->publish.spares[--gate->publish.spare_count]);

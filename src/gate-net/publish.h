@@ -24,6 +24,7 @@ struct watch_network;
 struct published {
 	struct publish_rule rule;      /* host_port as it was bound */
 	int fd;                        /* listens; owned until the gate has it */
+	int claim_fd;                  /* that the port is ours (host-ports.h); owned, FD_NONE: another has it */
 	struct loop_source source;
 	uint64_t connections;
 };
@@ -39,7 +40,10 @@ struct publish {
 	bool has_said_taken;               /* that a port on demand cannot be had */
 };
 
-/* Binds what policy and request ask for, so that a run whose port is taken fails before it begins. */
+/*
+ * Binds what policy and request ask for, so that a run whose port is taken fails before it begins; and sees whether
+ * the host's own ports that are to be reached can be (host-ports.h).
+ */
 int publish_open(struct net_gate *gate) MUST_USE;
 
 /* Watches the ports until the gate has them; somebody who comes wakes it by ready(context). */

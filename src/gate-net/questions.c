@@ -19,6 +19,7 @@ struct gate_pending {
 	uint16_t port;
 	bool has_left;
 	char host[254];
+	char address[46];            /* that host leads to, which is what was asked about; "": host was */
 	/* Of a request: */
 	bool is_answered;
 	char *method, *path;         /* owned */
@@ -26,7 +27,7 @@ struct gate_pending {
 };
 
 static struct queue_request describe(const struct gate_open *open, const struct decision *decision, char *program,
-				      size_t size)
+				     size_t size)
 {
 	bool is_known = open->pid && proc_program((pid_t)open->pid, program, size) == 0;
 
@@ -56,9 +57,12 @@ static int on_answer(void *context, uint64_t token, const struct queue_outcome *
 	struct gate_open open = { .id = answered.id, .pid = answered.pid, .host = answered.host,
 				  .port = answered.port };
 
+	struct gate_resolved resolved = { open, answered.address };
+
 	(void)token;
 	drop(gate, pending);
-	return gate_log_answered(gate, &open, outcome);
+	return *answered.address ? gate_log_resolved_answered(gate, &resolved, outcome)
+				 : gate_log_answered(gate, &open, outcome);
 }
 
 /*
@@ -88,8 +92,9 @@ void gate_questions_left(struct net_gate *gate, uint32_t id)
 		at->has_left = at->has_left || at->id == id;
 }
 
-int gate_questions_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
-		      struct queue_outcome *out)
+/* address: "": what is asked about is the host. */
+static int begin(struct net_gate *gate, const struct gate_open *open, const char *address,
+		 const struct decision *decision, struct queue_outcome *out)
 {
 	struct gate_pending *pending = calloc(1, sizeof *pending);
 	struct queue_waiter waiter = { .done = on_answer, .is_gone = is_gone, .context = pending };
@@ -97,7 +102,8 @@ int gate_questions_begin(struct net_gate *gate, const struct gate_open *open, co
 	char program[PATH_MAX];
 	int r;
 
-	if (!pending || str_copy(pending->host, sizeof pending->host, open->host) < 0) {
+	if (!pending || str_copy(pending->host, sizeof pending->host, open->host) < 0 ||
+	    str_copy(pending->address, sizeof pending->address, address) < 0) {
 		free(pending);
 		return -ENOMEM;
 	}
@@ -106,6 +112,8 @@ int gate_questions_begin(struct net_gate *gate, const struct gate_open *open, co
 	pending->pid = open->pid;
 	pending->port = (uint16_t)open->port;
 	request = describe(open, decision, program, sizeof program);
+	if (*address)
+		request.action.subject = address;
 	r = queue_begin(gate->queue, &request, &waiter, out);
 	if (r <= 0) {
 		free(pending);
@@ -114,6 +122,18 @@ int gate_questions_begin(struct net_gate *gate, const struct gate_open *open, co
 	pending->next = gate->asking.first;
 	gate->asking.first = pending;
 	return 1;
+}
+
+int gate_questions_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
+		      struct queue_outcome *out)
+{
+	return begin(gate, open, "", decision, out);
+}
+
+int gate_questions_resolved(struct net_gate *gate, const struct gate_resolved *resolved,
+			    const struct decision *decision, struct queue_outcome *out)
+{
+	return begin(gate, &resolved->open, resolved->address, decision, out);
 }
 
 int gate_questions_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,

@@ -38,6 +38,10 @@ struct gate_questions {
 int gate_questions_begin(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		      struct queue_outcome *out) MUST_USE;
 
+/* The same about the address that a connection leads to; gate_log_resolved_answered() hears the answer. */
+int gate_questions_resolved(struct net_gate *gate, const struct gate_resolved *resolved,
+			    const struct decision *decision, struct queue_outcome *out) MUST_USE;
+
 /* The same for what cannot wait: a name that was looked up (port 0), an address. It stays listed. */
 int gate_questions_list(struct net_gate *gate, const struct gate_open *open, const struct decision *decision,
 		     struct queue_outcome *out) MUST_USE;

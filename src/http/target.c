@@ -37,6 +37,11 @@ static int make_readings(const char *path, size_t size, struct target *target)
 	return r;
 }
 
+static bool is_name(const char *text, size_t size, const char *name)
+{
+	return name && size == strlen(name) && strncasecmp(text, name, size) == 0;
+}
+
 bool target_host_is(const char *authority, const struct target_server *server)
 {
 	const char *colon = strrchr(authority, ':'), *bracket = strchr(authority, ']');
@@ -54,7 +59,9 @@ bool target_host_is(const char *authority, const struct target_server *server)
 		size -= 2;
 	}
 	/* "example.org." is the same host by DNS, but not to every server: refused rather than guessed. */
-	return port == server->port && size == strlen(server->host) && strncasecmp(host, server->host, size) == 0;
+	return port == server->port && (is_name(host, size, server->host) || is_name(host, size, server->alias) ||
+					(str_equal(server->host, "localhost") &&
+					 (is_name(host, size, "127.0.0.1") || is_name(host, size, "::1"))));
 }
 
 /* The part of an absolute-form behind the authority, or NULL. */

@@ -30,6 +30,7 @@ struct target_server {
 	const char *host;
 	uint16_t port;
 	bool is_tls;
+	const char *alias;           /* another name of it inside (network.host_ports); NULL */
 };
 
 /*
@@ -45,7 +46,8 @@ int target_read(const char *path, uint32_t climbs, struct target *ret_target) MU
 /* Frees the path and the readings. May be called again, and after a parse that failed. */
 void target_done(struct target *target);
 
-/* Whether the text of a Host field (or of an authority) means this server: any case, its port or the scheme's own. */
+/* Whether the text of a Host field (or of an authority) means this server: any case, its port or the
+ * scheme's own. Loopback has more names than one. */
 bool target_host_is(const char *authority, const struct target_server *server);
 
 /* What a policy is asked about: the request by one of the readings of its path. The texts are the target's. */

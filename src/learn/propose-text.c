@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "learn/propose-text.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
 #include <string.h>
 
@@ -156,18 +157,26 @@ static void put_conditions(struct buf *out, const struct proposal *proposal, uin
 		print_net_conditions(out, &proposal->request->before->network.rules[rule]);
 }
 
+/* What makes a block of an address; "": it is none. */
+static const char *bits_of(const char *host)
+{
+	uint8_t address[16];
+
+	return inet_pton(AF_INET, host, address) == 1 ? "/32" : inet_pton(AF_INET6, host, address) == 1 ? "/128" : "";
+}
+
 /* "HOST PORT" */
 static void put_host(struct buf *out, const struct proposal *proposal, const struct tally_item *item)
 {
-	const struct policy *before = proposal->request->before;
-	const char *blank = strrchr(item->key, ' ');
-	bool is_address = item->value != SIZE_MAX && before->network.rules[item->value].cidr;
+	const char *blank = strrchr(item->key, ' '), *bits;
 	char host[512];
 
-	if (!blank || str_format(host, sizeof host, "%.*s%s", (int)(blank - item->key), item->key,
-				 is_address ? strchr(item->key, ':') ? "/128" : "/32" : "") < 0)
+	if (!blank || str_format(host, sizeof host, "%.*s", (int)(blank - item->key), item->key) < 0)
 		return;
-	buf_printf(out, "    - {%s: ", is_address ? "cidr" : "host");
+	bits = bits_of(host);
+	if (str_format(host, sizeof host, "%.*s%s", (int)(blank - item->key), item->key, bits) < 0)
+		return;
+	buf_printf(out, "    - {%s: ", *bits ? "cidr" : "host");
 	print_quoted(out, host);
 	buf_printf(out, ", ports: [%s]", blank + 1);
 	put_conditions(out, proposal, item->value);
@@ -204,11 +213,43 @@ static void put_name(struct buf *out, const struct proposal *proposal, const str
 	buf_put_text(out, "; only looked up, not connected to\n");
 }
 
+/* The port of the machine that this was; NULL: it was none. */
+static const struct host_port *find_host_port(const struct proposal *proposal, const struct tally_item *item)
+{
+	static const char own[] = "localhost ";
+	uint64_t port;
+
+	if (!str_has_prefix(item->key, own) || num_parse_u64(item->key + sizeof own - 1, &port) < 0 ||
+	    port > UINT16_MAX)
+		return NULL;
+	return policy_host_port(proposal->request->before, (uint16_t)port);
+}
+
+static void put_host_ports(struct buf *out, const struct proposal *proposal)
+{
+	bool is_headed = false;
+
+	for (size_t i = 0; i < proposal->hosts.count; i++) {
+		const struct tally_item *item = &proposal->hosts.items[i];
+		const struct host_port *port = find_host_port(proposal, item);
+
+		if (!port)
+			continue;
+		buf_printf(out, "%s    - %u%s%s", is_headed ? "" : "  host_ports:\n", port->port, port->name ? "=" : "",
+			   port->name ? port->name : "");
+		put_evidence(out, item);
+		buf_put_char(out, '\n');
+		is_headed = true;
+	}
+}
+
 /* What the session's policy says of it: where a person was asked, one is asked again. */
 static enum verdict verdict_of(const struct proposal *proposal, const struct tally_item *item)
 {
 	const struct policy *before = proposal->request->before;
 
+	if (item->value == SIZE_MAX && find_host_port(proposal, item))
+		return VERDICT_COUNT;
 	return item->value == SIZE_MAX ? before->network.default_verdict : before->network.rules[item->value].verdict;
 }
 
@@ -242,6 +283,7 @@ static void put_network(struct buf *out, const struct proposal *proposal)
 	buf_put_text(out, "network:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
 		put_reached(out, proposal, verdicts[i]);
+	put_host_ports(out, proposal);
 	print_network_limits(out, proposal->request->before);
 }
 

@@ -7,6 +7,7 @@
  */
 
 #include "base/cleanup.h"
+#include "os/fd.h"
 #include "os/pidref.h"
 
 /*
@@ -17,3 +18,10 @@
  * process has ended.
  */
 int netns_sockets(const struct pidref *process, int family, int *fds, size_t count) MUST_USE;
+
+/*
+ * Sockets that are bound to these ports of 127.0.0.1 and, where there is one, ::1 in the namespaces of process, and do
+ * not listen: nobody else can have the ports there. How many they are, all in fds (owned); none and -errno:
+ * -EADDRINUSE: one of the ports is taken. At most FD_PASS_MAX / 2 ports.
+ */
+int netns_hold_ports(const struct pidref *process, const uint16_t *ports, size_t count, int fds[FD_PASS_MAX]) MUST_USE;

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/address-block.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "policy/glob.h"
@@ -79,15 +80,6 @@ static bool parse_cidr(const char *text, uint8_t out[16], unsigned *ret_bits)
 		bits = bits > 32 ? 129 : bits + 96;
 	*ret_bits = (unsigned)bits;
 	return bits <= 128;
-}
-
-static bool prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits)
-{
-	unsigned whole = bits / 8, rest = bits % 8;
-
-	if (memcmp(a, b, whole) != 0)
-		return false;
-	return !rest || (a[whole] ^ b[whole]) >> (8 - rest) == 0;
 }
 
 bool net_cidr_is_valid(const char *text)
@@ -217,10 +209,10 @@ static bool cidr_matches(const struct net_rule *rule, const struct subject *subj
 
 	if (!subject->is_address || !parse_cidr(rule->cidr, bytes, &bits))
 		return false;
-	if (prefix_equal(bytes, subject->address.bytes, bits))
+	if (address_prefix_equal(bytes, subject->address.bytes, bits))
 		return true;
 	return rule->verdict < VERDICT_SIMULATE && subject->address.has_hidden &&
-	       prefix_equal(bytes, subject->address.hidden, bits);
+	       address_prefix_equal(bytes, subject->address.hidden, bits);
 }
 
 /* It answers some requests only, so a connection may be needed for the others: any rule about the host itself wins. */
@@ -364,47 +356,24 @@ bool policy_intercepts_any(const struct policy *policy)
 
 static bool is_loopback(const struct subject *subject)
 {
-	static const uint8_t v6[16] = { [15] = 1 };
-
-	if (!subject->is_address)
-		return str_equal(subject->host, "localhost");
-	return memcmp(subject->address.bytes, v6, 16) == 0 ||
-	       (memcmp(subject->address.bytes, mapped_prefix, 12) == 0 && subject->address.bytes[12] == 127);
+	return subject->is_address ? address_is_loopback(subject->address.bytes)
+				   : str_equal(subject->host, "localhost");
 }
 
-/* Address blocks that are not of the public internet (IANA's special-purpose registries), as 16 bytes. */
-static const struct {
-	uint8_t bytes[16];
-	uint8_t bits;
-} special_blocks[] = {
-#define V4(a, b, c, d, size) { { [10] = 0xff, 0xff, a, b, c, d }, 96 + (size) }
-	V4(0, 0, 0, 0, 8), V4(10, 0, 0, 0, 8), V4(100, 64, 0, 0, 10), V4(127, 0, 0, 0, 8), V4(169, 254, 0, 0, 16),
-	V4(172, 16, 0, 0, 12), V4(192, 0, 0, 0, 24), V4(192, 0, 2, 0, 24), V4(192, 88, 99, 0, 24),
-	V4(192, 168, 0, 0, 16), V4(198, 18, 0, 0, 15), V4(198, 51, 100, 0, 24), V4(203, 0, 113, 0, 24),
-	V4(224, 0, 0, 0, 3),
-	V4(168, 63, 129, 16, 32), /* Azure's own services to its machines: public by number only */
-#undef V4
-	{ { 0x20, 0x01, 0x00 }, 23 },             /* protocol assignments, Teredo among them */
-	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32 },       /* documentation */
-	{ { 0x20, 0x02 }, 16 },                   /* 6to4: an IPv4 address in other clothes */
-	{ { 0x3f, 0xff }, 20 },                   /* documentation */
-};
+static const char private_rule[] = "builtin.private";
 
-/* IPv6 is public in 2000::/3 alone, which leaves out NAT64, mapped, unique local and link-local addresses. */
-static bool is_public(const uint8_t bytes[16])
+static struct decision ask_private(void)
 {
-	if (memcmp(bytes, mapped_prefix, sizeof mapped_prefix) != 0 && bytes[0] >> 5 != 1)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(special_blocks); i++)
-		if (prefix_equal(special_blocks[i].bytes, bytes, special_blocks[i].bits))
-			return false;
-	return true;
+	return (struct decision){ VERDICT_ASK,
+				  { private_rule, "", 0 },
+				  "this is a private address: a machine of your own network, company or VPN",
+				  ask_hint };
 }
 
 static struct decision deny_special(void)
 {
 	return (struct decision){ VERDICT_DENY,
-				  { "builtin.private", "", 0 },
+				  { private_rule, "", 0 },
 				  "this is no address of the public internet",
 				  "list it as a cidr under network.allow of your policy" };
 }
@@ -435,20 +404,21 @@ static struct decision decide_by_default(const struct policy *policy, const stru
 					 const struct action *action)
 {
 	static const struct rule_origin own = { "builtin.loopback", "", 0 };
+	bool is_shared = policy->network.mode == NETWORK_HOST;
+	bool is_open = policy->network.default_verdict != VERDICT_DENY && !is_shared;
+	static const char own_hint[] = "for a server of the machine outside, list its port under network.host_ports";
 	static const struct rule_origin none = { "network.default", "", 0 };
 	const struct rule_origin *origin =
 		policy->network.default_origin.id ? &policy->network.default_origin : &none;
 
-	if (policy->network.mode != NETWORK_HOST && action->kind == ACTION_NET_LISTEN)
-		return (struct decision){ VERDICT_ALLOW, own,
-					  "listening is private to the sandbox's own network", "" };
-	if (policy->network.mode != NETWORK_HOST && is_loopback(subject) &&
-	    action->kind != ACTION_HTTP_REQUEST)
-		return (struct decision){ VERDICT_ALLOW, own, "the sandbox has a loopback of its own", "" };
+	if (!is_shared && action->kind == ACTION_NET_LISTEN)
+		return (struct decision){ VERDICT_ALLOW, own, "listening is private to the sandbox's own network", "" };
+	if (!is_shared && is_loopback(subject))
+		return (struct decision){ VERDICT_ALLOW, own, "the sandbox has a loopback of its own", own_hint };
+	if (is_open && subject->is_address && address_is_private_use(subject->address.bytes))
+		return ask_private();
 	/* No person can tell what is behind such an address: it is listed, or it is not reached. */
-	if (policy->network.default_verdict != VERDICT_DENY && policy->network.mode != NETWORK_HOST &&
-	    subject->is_address &&
-	    !is_public(subject->address.bytes))
+	if (is_open && subject->is_address && !address_is_public(subject->address.bytes))
 		return deny_special();
 	if (policy->network.default_verdict == VERDICT_ALLOW)
 		return (struct decision){ VERDICT_ALLOW, *origin, "the network is open by default", "" };
@@ -465,7 +435,7 @@ static struct decision decide_by_default(const struct policy *policy, const stru
 				  "list the host under network.allow of your policy" };
 }
 
-struct decision policy_decide_net(const struct policy *policy, const struct action *action)
+static struct decision decide_by_rule(const struct net_rule *rule, const struct action *action)
 {
 	static const char *const reasons[VERDICT_COUNT] = {
 		[VERDICT_DENY] = "the policy denies this host",
@@ -474,6 +444,68 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 		[VERDICT_SIMULATE] = "the policy answers in place of this host",
 		[VERDICT_ALLOW] = "the policy allows this host",
 	};
+
+	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict],
+				  rule->verdict == VERDICT_ASK ? ask_hint : "",
+				  action->kind == ACTION_HTTP_REQUEST ? rule->answer : NULL };
+}
+
+/* The rule about a loopback port of the host that says no, by number; NULL: there is none. */
+static const struct net_rule *find_refusing_number(const struct policy *policy, const struct action *action)
+{
+	static const struct subject numbers[] = {
+		{ .is_address = true, .address.bytes = { [10] = 0xff, 0xff, 127, 0, 0, 1 } },
+		{ .is_address = true, .address.bytes = { [15] = 1 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		const struct net_rule *rule = find_rule(policy, &numbers[i], action).best;
+
+		if (rule && rule->verdict < VERDICT_SIMULATE)
+			return rule;
+	}
+	return NULL;
+}
+
+/* The host's own loopback, by whatever of its names: what rules say of "localhost" and of its addresses narrows it. */
+static struct decision decide_host_port(const struct policy *policy, const struct host_port *port,
+					const struct action *action)
+{
+	static const struct subject localhost = { .host = "localhost" };
+	const struct net_rule *refusing = find_refusing_number(policy, action);
+	struct search search = find_rule(policy, &localhost, action);
+
+	if (action->kind == ACTION_NET_LISTEN)
+		return (struct decision){ VERDICT_DENY, port->origin,
+					  "this port of localhost leads to a server of the machine outside",
+					  "listen on another port" };
+	if (refusing && (!search.best || rank(refusing, action) < rank(search.best, action)))
+		return decide_by_rule(refusing, action);
+	if (search.best && !is_partial(search.best, action))
+		return decide_by_rule(search.best, action);
+	if (action->kind == ACTION_HTTP_REQUEST && search.listing && port_matches(search.listing, action))
+		return deny_unlisted(search.listing, action);
+	return (struct decision){ VERDICT_ALLOW, port->origin,
+				  "the policy leads this port of localhost to the machine outside", "" };
+}
+
+const struct host_port *policy_host_port(const struct policy *policy, uint16_t port)
+{
+	for (size_t i = 0; i < policy->network.host_port_count; i++)
+		if (policy->network.host_ports[i].port == port)
+			return &policy->network.host_ports[i];
+	return NULL;
+}
+
+static bool is_about_port(const struct subject *subject, const struct action *action)
+{
+	return action->kind == ACTION_NET_LISTEN ||
+	       (is_loopback(subject) && (action->kind == ACTION_NET_CONNECT || action->kind == ACTION_HTTP_REQUEST));
+}
+
+struct decision policy_decide_net(const struct policy *policy, const struct action *action)
+{
+	const struct host_port *port;
 	const struct net_rule *rule;
 	struct subject subject;
 	struct search search;
@@ -483,15 +515,21 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 					  { "builtin.subject", "", 0 },
 					  "this is no valid host name or address",
 					  "give the plain lower-case name, without a trailing dot" };
+	port = policy->network.mode == NETWORK_GATE && is_about_port(&subject, action)
+		       ? policy_host_port(policy, action->port) : NULL;
+	if (port)
+		return decide_host_port(policy, port, action);
+	if (action->is_outward && is_loopback(&subject))
+		return (struct decision){ VERDICT_DENY, { "network.host_ports", "", 0 },
+					  "the policy does not list this port of the machine outside",
+					  "list it under network.host_ports of your policy" };
 	search = find_rule(policy, &subject, action);
 	rule = search.best;
 	if (!rule && is_closed_by(&search, policy))
 		return deny_unlisted(search.listing, action);
 	if (!rule || (is_partial(rule, action) && policy->network.default_verdict == VERDICT_ALLOW))
 		return decide_by_default(policy, &subject, action);
-	return (struct decision){ rule->verdict, rule->origin, reasons[rule->verdict],
-				  rule->verdict == VERDICT_ASK ? ask_hint : "",
-				  action->kind == ACTION_HTTP_REQUEST ? rule->answer : NULL };
+	return decide_by_rule(rule, action);
 }
 
 bool policy_rule_covers(const struct net_rule *rule, const struct action *request)
@@ -531,7 +569,8 @@ uint64_t policy_limited_rules(const struct policy *policy, const struct action *
 	return covering;
 }
 
-struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port)
+struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port,
+				       bool is_asked)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "", .port = port };
 	static const struct rule_origin none = { "builtin.public", "", 0 };
@@ -553,7 +592,9 @@ struct decision policy_decide_resolved(const struct policy *policy, const uint8_
 	if (rule)
 		return (struct decision){ rule->verdict, rule->origin, "a cidr rule of the policy names this address",
 					  "" };
-	if (!is_public(address))
+	if (address_is_private_use(address) && (is_asked || policy->network.default_verdict != VERDICT_DENY))
+		return ask_private();
+	if (!address_is_public(address))
 		return deny_special();
 	return (struct decision){ VERDICT_ALLOW, none, "the address is of the public internet", "" };
 }

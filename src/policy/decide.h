@@ -46,6 +46,7 @@ struct action {
 	const char *const *names;        /* ACTION_EXEC: paths of rules whose program this is by its content; NULL-
 					    terminated; NULL: nobody has looked, so the subject alone says what it is */
 	bool is_cut;                     /* ACTION_EXEC: there are more arguments than argv has */
+	bool is_outward;                 /* of the network: it leaves the sandbox, so that loopback means the host's */
 	bool is_unnamed;                 /* ACTION_EXEC: an open file without a path; subject is what to call it */
 };
 
@@ -84,9 +85,12 @@ struct decision policy_decide_move(const struct policy *policy, const char *from
 
 /*
  * Whether an allowed host may be reached at this address (16 bytes, IPv4 mapped), to which its name was resolved: what
- * a cidr rule says, else public addresses only.
+ * a cidr rule says, else public addresses only. Where the policy asks people about this host
+ * (is_asked), or does not refuse what it does not list, people are asked about private addresses. They are never asked
+ * about loopback, link-local addresses and metadata services.
  */
-struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port);
+struct decision policy_decide_resolved(const struct policy *policy, const uint8_t address[16], uint16_t port,
+				       bool is_asked);
 
 /*
  * Whether a rule with a host is about this request (ACTION_HTTP_REQUEST): its host, port, method and path; or could be

@@ -182,6 +182,7 @@ enum {
 	NET_LABELS_DEFAULT = 4 << 10, /* of a rule that says nothing of NET_LIMIT_LABELS */
 	NET_LABELS_MAX = 1 << 20,
 	NET_PUBLISH_MAX = 16,
+	NET_HOST_PORTS_MAX = 8,
 };
 
 struct net_amount {
@@ -215,6 +216,13 @@ struct publish_rule {
 	uint16_t host_port;          /* 0: any that is free */
 	bool is_inet6;               /* ::1 of the host, else 127.0.0.1 */
 	bool is_on_demand;           /* opened once something inside listens on the port; taken elsewhere: said */
+	struct rule_origin origin;
+};
+
+/* A loopback port of the host that a program inside reaches at the same port of its own loopback. */
+struct host_port {
+	uint16_t port;               /* never 0 and never 53 */
+	const char *name;            /* what else leads to loopback in /etc/hosts; NULL: nothing */
 	struct rule_origin origin;
 };
 
@@ -455,6 +463,8 @@ struct policy_network {
 	struct cooldown_rule cooldown;
 	const struct publish_rule *publish;
 	size_t publish_count;                /* at most NET_PUBLISH_MAX */
+	const struct host_port *host_ports;  /* each port once */
+	size_t host_port_count;              /* at most NET_HOST_PORTS_MAX */
 };
 
 /* `exec:`. */
@@ -572,3 +582,6 @@ bool trust_agent_is_valid(const char *name);
 
 /* The secrets that the policy names (injected ones, then canaries), each once, borrowed. How many. */
 size_t policy_secrets(const struct policy *policy, const char *names[POLICY_SECRETS_MAX]);
+
+/* The policy's rule for this port of the host's loopback; NULL: it is the sandbox's own. */
+const struct host_port *policy_host_port(const struct policy *policy, uint16_t port);

@@ -16,7 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 18,
+	SNAPSHOT_VERSION = 19,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -47,6 +47,7 @@ enum snapshot_section {
 	SECTION_NET_LIMITS, /* the session's first; those of rules, each once, in the order of the rules */
 	SECTION_PUBLISH,
 	SECTION_RATES, /* RATE_KIND_COUNT struct net_amount as they are */
+	SECTION_HOST_PORTS,
 	SECTION_COUNT,
 };
 
@@ -149,6 +150,11 @@ struct snapshot_net_limits { /* struct net_limits as it is */
 
 struct snapshot_publish {
 	uint32_t port, host_port, is_inet6, is_on_demand;
+	struct snapshot_origin origin;
+};
+
+struct snapshot_host_port {
+	uint32_t port, name;
 	struct snapshot_origin origin;
 };
 

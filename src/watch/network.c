@@ -75,6 +75,44 @@ static bool describe(const union address *address, socklen_t size, struct watch_
 	return false;
 }
 
+/* 127.0.0.1, ::1, and what is the same to connect(2): not the rest of 127.0.0.0/8. */
+static bool is_localhost(const union address *address)
+{
+	struct in6_addr mapped = { .s6_addr = { [10] = 0xff, 0xff } };
+	uint32_t number = htonl(INADDR_LOOPBACK);
+
+	if (address->any.sa_family == AF_INET)
+		return address->inet.sin_addr.s_addr == number || address->inet.sin_addr.s_addr == htonl(INADDR_ANY);
+	memcpy(mapped.s6_addr + 12, &number, sizeof number);
+	return IN6_IS_ADDR_LOOPBACK(&address->inet6.sin6_addr) || IN6_IS_ADDR_UNSPECIFIED(&address->inet6.sin6_addr) ||
+	       IN6_ARE_ADDR_EQUAL(&address->inet6.sin6_addr, &mapped) ||
+	       (IN6_IS_ADDR_V4MAPPED(&address->inet6.sin6_addr) && !address->inet6.sin6_addr.s6_addr32[3]);
+}
+
+static bool is_host_port(const union address *address, const struct watch_network *event,
+			 const struct watch_gate *gate)
+{
+	for (size_t i = 0; i < gate->host_port_count; i++)
+		if (gate->host_ports[i] == event->port)
+			return is_localhost(address);
+	return false;
+}
+
+/* The kernel refuses to bind it as well, for it is held (gate-net/host-ports.h): here the record is made. */
+static enum network_verdict judge_host_port(struct watch_network *event)
+{
+	if (str_equal(event->operation, "connect")) {
+		if (str_copy(event->address, sizeof event->address, "127.0.0.1") < 0)
+			event->address[0] = 0;
+		return NETWORK_GATE_DECIDES;
+	}
+	if (!str_equal(event->operation, "bind"))
+		return NETWORK_REPORT;
+	event->is_refused = true;
+	event->errnum = EADDRINUSE;
+	return NETWORK_REFUSE;
+}
+
 /* The gate's own address: its DNS is as local as loopback. */
 static bool is_gate(const union address *address, const struct watch_gate *gate)
 {
@@ -89,6 +127,8 @@ static enum network_verdict judge_address(const union address *address, socklen_
 	bool is_loopback;
 
 	if (describe(address, size, event, &is_loopback)) {
+		if (is_host_port(address, event, &options->gate))
+			return judge_host_port(event);
 		if (is_loopback || !options->network_is_empty || str_equal(event->operation, "bind"))
 			return NETWORK_REPORT;
 		if (options->gate.is_there && str_equal(event->operation, "connect"))

@@ -17,6 +17,14 @@ bool gate_port_is_tls(uint16_t port)
 	return false;
 }
 
+bool gate_address_parse(const char *text, uint8_t out[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	memcpy(out, mapped, sizeof mapped);
+	return inet_pton(AF_INET, text, out + 12) == 1 || inet_pton(AF_INET6, text, out) == 1;
+}
+
 struct gate_address gate_address_of(const struct sockaddr *from)
 {
 	struct gate_address address = { 0 };
@@ -115,6 +123,21 @@ int gate_open_put(struct buf *out, const struct gate_open *from)
 int gate_open_get(struct frame *frame, struct gate_open *to)
 {
 	return layout_get_frame(frame, open_rows, ARRAY_SIZE(open_rows), to);
+}
+
+static const struct layout resolved_rows[] = {
+	OPEN_ROWS(gate_resolved),
+	LAYOUT(gate_resolved, TEXT, address),
+};
+
+int gate_resolved_put(struct buf *out, const struct gate_resolved *from)
+{
+	return layout_put_frame(out, GATE_RESOLVED, resolved_rows, ARRAY_SIZE(resolved_rows), from);
+}
+
+int gate_resolved_get(struct frame *frame, struct gate_resolved *to)
+{
+	return layout_get_frame(frame, resolved_rows, ARRAY_SIZE(resolved_rows), to);
 }
 
 static const struct layout refused_rows[] = {

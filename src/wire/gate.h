@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/address-block.h"
 #include "wire/frame.h"
 
 struct sockaddr;
@@ -54,6 +55,7 @@ enum gate_message {
 	GATE_MEASURED,           /* u64 bytes to the sandbox, u64 from it, of all connections so far */
 	GATE_ASK,                /* struct gate_ask: a request waits for GATE_ANSWER, as long as a person takes */
 	GATE_FORGET,             /* u32 id of GATE_ASK: nobody waits for the answer, or needs it, any more */
+	GATE_RESOLVED,           /* struct gate_resolved: waits for GATE_GO, as GATE_OPEN does */
 	GATE_LEFT,               /* u32 id: the client says no more, while it waits for GATE_GO; it may be gone */
 };
 
@@ -71,6 +73,9 @@ struct gate_address {
 	uint8_t bytes[16];
 	uint16_t port;
 };
+
+/* The text of an address without its port; false: it is none. */
+bool gate_address_parse(const char *text, uint8_t out[16]);
 
 /* Of a socket of AF_INET or AF_INET6. */
 struct gate_address gate_address_of(const struct sockaddr *from);
@@ -96,6 +101,15 @@ struct gate_open {
 	uint32_t id, pid;
 	const char *host;        /* name or address: what the decision is about */
 	uint32_t port;
+};
+
+/*
+ * Where a connection that was let out leads to, where that is for the box to say: a private address, before it is
+ * connected to; or the host's loopback, once it is, for the port may be one of atoll's.
+ */
+struct gate_resolved {
+	struct gate_open open;
+	const char *address;
 };
 
 /* A request of a connection that is read, which the policy asks a person about. */
@@ -200,6 +214,8 @@ int gate_lookup_put(struct buf *out, const struct gate_lookup *lookup) MUST_USE;
 int gate_lookup_get(struct frame *frame, struct gate_lookup *ret_lookup) MUST_USE;
 int gate_open_put(struct buf *out, const struct gate_open *open) MUST_USE;
 int gate_open_get(struct frame *frame, struct gate_open *ret_open) MUST_USE;
+int gate_resolved_put(struct buf *out, const struct gate_resolved *resolved) MUST_USE;
+int gate_resolved_get(struct frame *frame, struct gate_resolved *ret_resolved) MUST_USE;
 int gate_ask_put(struct buf *out, const struct gate_ask *ask) MUST_USE;
 int gate_ask_get(struct frame *frame, struct gate_ask *ret_ask) MUST_USE;
 int gate_answer_put(struct buf *out, const struct gate_answer *answer) MUST_USE;

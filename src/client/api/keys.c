@@ -43,6 +43,7 @@ static const struct key keys[] = {
 	{ K(SANDBOX), "env_exact", ATOLL_TYPE_STRINGS, "the whole environment of the command" },
 	{ K(SANDBOX), "umask", ATOLL_TYPE_U64, "of the command; 022" },
 	{ K(SANDBOX), "publish", ATOLL_TYPE_STRINGS, "[HOSTPORT:]PORT of the inside" },
+	{ K(SANDBOX), "host_ports", ATOLL_TYPE_STRINGS, "PORT[=NAME] of this machine, at localhost:PORT inside" },
 	{ K(SANDBOX), "agent", ATOLL_TYPE_STRING, "whose record says how far it is trusted" },
 	{ K(SANDBOX), "confidence", ATOLL_TYPE_STRING, "low, medium, high, or 0 to 1" },
 	{ K(SANDBOX), "task", ATOLL_TYPE_STRING, "what the command is for" },

@@ -76,12 +76,6 @@ void gate_address_format(const uint8_t bytes[16], char out[46])
 		inet_ntop(AF_INET6, bytes, out, 46);
 }
 
-static bool parse_address(const char *text, uint8_t out[16])
-{
-	memcpy(out, mapped_prefix, sizeof mapped_prefix);
-	return inet_pton(AF_INET, text, out + 12) == 1 || inet_pton(AF_INET6, text, out) == 1;
-}
-
 int dialer_new(struct dialer **ret_dialer, struct event_base *base, const struct policy *policy)
 {
 	struct dialer *dialer = calloc(1, sizeof *dialer);
@@ -126,7 +120,7 @@ int dialer_set_test_hosts(struct dialer *dialer, const char *test_hosts)
 		if (dialer->test_host_count == TEST_HOSTS_MAX || name >= length ||
 		    str_format(host->name, sizeof host->name, "%.*s", (int)name, test_hosts) < 0 ||
 		    str_format(address, sizeof address, "%.*s", (int)(length - name - 1), test_hosts + name + 1) < 0 ||
-		    !parse_address(address, host->address))
+		    !gate_address_parse(address, host->address))
 			return -EINVAL;
 		dialer->test_host_count++;
 		test_hosts += length + (test_hosts[length] == ',');
@@ -383,7 +377,8 @@ static void add_address(struct dial *dial, const uint8_t bytes[16], bool is_judg
 	struct attempt *attempt;
 
 	memcpy(address.bytes, bytes, sizeof address.bytes);
-	if (!is_judged && policy_decide_resolved(dial->dialer->policy, bytes, dial->port).verdict != VERDICT_ALLOW) {
+	if (!is_judged &&
+	    policy_decide_resolved(dial->dialer->policy, bytes, dial->port, false).verdict != VERDICT_ALLOW) {
 		if (!dial->has_refused)
 			dial->refused = address;
 		dial->has_refused = true;
@@ -441,7 +436,7 @@ static void go_to_proxy(struct dial *dial)
 
 	dial->is_at_proxy = true;
 	dial->count = 0;
-	if (parse_address(host, address))
+	if (gate_address_parse(host, address))
 		add_address(dial, address, true);
 	else if (!resolve(dial, host))
 		return;
@@ -509,11 +504,11 @@ static bool resolve(struct dial *dial, const char *host)
 	return !dial->request;
 }
 
-int dial_start(struct dial **ret_dial, struct dialer *dialer, const char *host, uint16_t port,
-	       void (*told)(void *context, const struct dial_result *result), void *context)
+/* Nothing is started yet. */
+static int new_dial(struct dial **ret_dial, struct dialer *dialer, const char *host, uint16_t port,
+		    dial_told told, void *context)
 {
 	struct dial *dial = calloc(1, sizeof *dial);
-	uint8_t address[16];
 
 	if (!dial)
 		return -ENOMEM;
@@ -529,7 +524,36 @@ int dial_start(struct dial **ret_dial, struct dialer *dialer, const char *host, 
 	evtimer_assign(&dial->begin, dialer->base, on_begin, dial);
 	event_add(&dial->timeout, &(struct timeval){ .tv_sec = TIMEOUT_SECONDS });
 	*ret_dial = dial;
-	if (parse_address(host, address))
+	return 0;
+}
+
+int dial_start_at(struct dial **ret_dial, struct dialer *dialer, const struct gate_address *addresses, size_t count,
+		  dial_told told, void *context)
+{
+	struct dial *dial;
+	int r = new_dial(&dial, dialer, "", addresses[0].port, told, context);
+
+	if (r < 0)
+		return r;
+	dial->has_proxy = false;
+	for (size_t i = 0; i < count; i++)
+		add_address(dial, addresses[i].bytes, true);
+	event_active(&dial->begin, EV_TIMEOUT, 0);
+	*ret_dial = dial;
+	return 0;
+}
+
+int dial_start(struct dial **ret_dial, struct dialer *dialer, const char *host, uint16_t port, dial_told told,
+	       void *context)
+{
+	struct dial *dial;
+	uint8_t address[16];
+	int r = new_dial(&dial, dialer, host, port, told, context);
+
+	if (r < 0)
+		return r;
+	*ret_dial = dial;
+	if (gate_address_parse(host, address))
 		add_address(dial, address, true);
 	else if (!add_test_hosts(dial, host) && !resolve(dial, host))
 		return 0;

@@ -49,12 +49,18 @@ int dialer_set_proxy(struct dialer *dialer, const char *url, const char *no_prox
 int dialer_set_test_hosts(struct dialer *dialer, const char *test_hosts) MUST_USE;
 void dialer_free(struct dialer *dialer);
 
+typedef void (*dial_told)(void *context, const struct dial_result *result);
+
 /*
  * Connects to a host (a name, or the text of an address that the policy was asked about already). told is called once,
  * never from within dial_start; not after dial_cancel().
  */
-int dial_start(struct dial **ret_dial, struct dialer *dialer, const char *host, uint16_t port,
-	       void (*told)(void *context, const struct dial_result *result), void *context) MUST_USE;
+int dial_start(struct dial **ret_dial, struct dialer *dialer, const char *host, uint16_t port, dial_told told,
+	       void *context) MUST_USE;
+
+/* The same to addresses of one port that were judged: the first that answers. Never by the host's proxy. */
+int dial_start_at(struct dial **ret_dial, struct dialer *dialer, const struct gate_address *addresses, size_t count,
+		  dial_told told, void *context) MUST_USE;
 void dial_cancel(struct dial *dial);
 
 /* "203.0.113.7", "2001:db8::1"; out[INET6_ADDRSTRLEN] always fits. */

@@ -26,7 +26,8 @@
 
 enum { HELLO_SECONDS = 30, SILENCE_MS = 300, PEEK_MAX = 64 << 10 };
 
-enum flow_state { FLOW_HELLO, FLOW_ASKED, FLOW_DIALLING, FLOW_CONNECTED };
+/* FLOW_RESOLVED: the box says whether it may go on to where it leads; to loopback, it is connected already. */
+enum flow_state { FLOW_HELLO, FLOW_ASKED, FLOW_DIALLING, FLOW_RESOLVED, FLOW_CONNECTED };
 
 /* What the client says first. */
 struct opening {
@@ -38,6 +39,13 @@ struct opening {
 	bool is_inspected, has_spoken;
 };
 
+/* Where a connection leads to outside. */
+struct destination {
+	struct gate_address address;
+	bool is_proxied;           /* address is that of the host's proxy */
+	bool is_private;           /* a person was asked about address: it goes nowhere else */
+};
+
 struct flow {
 	struct gate *gate;
 	size_t slot;
@@ -46,6 +54,7 @@ struct flow {
 	char host[254];
 	uint16_t port;
 	bool is_named;             /* host is a name, and no address */
+	bool is_host_port;         /* of the host's own loopback (network.host_ports): host is "localhost" */
 	bool is_read;              /* its requests are: rules are about them, or they are recorded */
 	bool has_server;           /* false: nothing is dialled, for a rule or a recording answers */
 	bool is_asked;             /* a person lets it out, or does not: the box tells */
@@ -58,9 +67,8 @@ struct flow {
 	struct intercept *intercept;   /* instead of the relay */
 	struct requests requests;
 	struct quota_share share;
-	bool is_proxied;           /* address is that of the host's proxy */
 	bool is_counted;           /* by the quota: owes it a quota_disconnect() */
-	struct gate_address address;
+	struct destination to;
 	uint64_t started_ns;
 };
 
@@ -84,7 +92,7 @@ static void report_closed(struct flow *flow, const char *why)
 		.why = why,
 	};
 
-	gate_address_format(flow->address.bytes, address);
+	gate_address_format(flow->to.address.bytes, address);
 	if (flow->intercept) {
 		intercept_count(flow->intercept, &closed.out_bytes, &closed.in_bytes);
 		/* Its requests are over before it is. */
@@ -210,12 +218,14 @@ static void start_relay(struct flow *flow)
 static void start_intercept(struct flow *flow)
 {
 	struct gate *gate = flow->gate;
+	const struct host_port *port = policy_host_port(gate->policy, flow->port);
 	struct intercept_options options = {
 		.base = gate->base,
 		.memory = &gate->memory,
 		.inside_fd = flow->inside_fd,
 		.outside_fd = flow->outside_fd,
-		.server = { flow->host, flow->port, !flow->opening.is_plain },
+		.server = { flow->host, flow->port, !flow->opening.is_plain,
+			    port && flow->is_host_port ? port->name : NULL },
 		.is_http2 = flow->opening.is_http2,
 		.policy = gate->policy,
 		.ca = gate->authority.ca,
@@ -258,12 +268,46 @@ static const char *failure_of(const struct dial_result *result)
 	return "the host's proxy cannot be reached";
 }
 
+static void go_on(struct flow *flow)
+{
+	flow->state = FLOW_CONNECTED;
+	if (flow->is_read)
+		start_intercept(flow);
+	else
+		start_relay(flow);
+}
+
+/* Where it leads to: the box says what comes of it. */
+static void tell_resolved(struct flow *flow)
+{
+	char address[46];
+	struct gate_resolved resolved = { .open = describe(flow), .address = address };
+
+	gate_address_format(flow->to.address.bytes, address);
+	flow->state = FLOW_RESOLVED;
+	box_link_send(&flow->gate->link, gate_resolved_put(&flow->gate->link.out, &resolved));
+	event_add(&flow->left, NULL);
+}
+
+/* Whether the address that the name leads to is one that people are asked about. */
+static bool may_be_asked_about(const struct flow *flow, const struct gate_address *address)
+{
+	return flow->gate->asks && policy_decide_resolved(flow->gate->policy, address->bytes, flow->port,
+							  flow->is_asked).verdict == VERDICT_ASK;
+}
+
 static void on_dialled(void *context, const struct dial_result *result)
 {
 	struct flow *flow = context;
 	char address[46];
 
 	flow->dial = NULL;
+	if (result->outcome == DIAL_REFUSED && may_be_asked_about(flow, &result->address)) {
+		flow->to.address = result->address;
+		flow->to.is_private = true;
+		tell_resolved(flow);
+		return;
+	}
 	if (result->outcome == DIAL_REFUSED) {
 		gate_address_format(result->address.bytes, address);
 		refuse(flow, GATE_BY_ADDRESS, address);
@@ -273,14 +317,20 @@ static void on_dialled(void *context, const struct dial_result *result)
 		end_flow(flow, failure_of(result));
 		return;
 	}
-	flow->state = FLOW_CONNECTED;
-	flow->address = result->address;
-	flow->is_proxied = result->is_proxied;
+	flow->to.address = result->address;
+	flow->to.is_proxied = result->is_proxied;
 	flow->outside_fd = result->fd;
-	if (flow->is_read)
-		start_intercept(flow);
+	/* However it came there: none of our own ports is reached. */
+	if (!flow->to.is_proxied && address_is_loopback(flow->to.address.bytes))
+		tell_resolved(flow);
 	else
-		start_relay(flow);
+		go_on(flow);
+}
+
+static struct action action_of(const struct flow *flow)
+{
+	return (struct action){ .kind = ACTION_NET_CONNECT, .subject = flow->host, .port = flow->port,
+				.is_outward = true };
 }
 
 static void ask_box(struct flow *flow)
@@ -304,15 +354,34 @@ static void on_left(evutil_socket_t fd, short what, void *context)
 	box_link_send(&flow->gate->link, frame_end(&flow->gate->link.out));
 }
 
+/* Whichever of the two loopbacks of this machine answers, and nothing else, whatever any name means. */
+static int dial_host_port(struct flow *flow)
+{
+	const struct gate_address addresses[] = {
+		{ { [10] = 0xff, 0xff, 127, 0, 0, 1 }, flow->port },
+		{ { [15] = 1 }, flow->port },
+	};
+
+	return dial_start_at(&flow->dial, flow->gate->dialer, addresses, ARRAY_SIZE(addresses), on_dialled, flow);
+}
+
 static void dial(struct flow *flow)
 {
+	int r;
+
 	if (!flow->has_server) {
 		flow->state = FLOW_CONNECTED;
 		start_intercept(flow);
 		return;
 	}
 	flow->state = FLOW_DIALLING;
-	if (dial_start(&flow->dial, flow->gate->dialer, flow->host, flow->port, on_dialled, flow) < 0)
+	if (flow->to.is_private)
+		r = dial_start_at(&flow->dial, flow->gate->dialer, &flow->to.address, 1, on_dialled, flow);
+	else if (flow->is_host_port)
+		r = dial_host_port(flow);
+	else
+		r = dial_start(&flow->dial, flow->gate->dialer, flow->host, flow->port, on_dialled, flow);
+	if (r < 0)
 		end_flow(flow, "ENOMEM");
 }
 
@@ -321,13 +390,15 @@ void flow_go(struct gate *gate, uint32_t id, bool is_granted)
 	for (size_t i = 0; i < GATE_FLOWS_MAX; i++) {
 		struct flow *flow = gate->flows.of[(id + i) % GATE_FLOWS_MAX];
 
-		if (!flow || flow->id != id || flow->state != FLOW_ASKED)
+		if (!flow || flow->id != id || (flow->state != FLOW_ASKED && flow->state != FLOW_RESOLVED))
 			continue;
 		event_del(&flow->left);
-		if (is_granted)
-			dial(flow);
-		else
+		if (!is_granted)
 			end_flow(flow, "refused");
+		else if (flow->outside_fd >= 0)
+			go_on(flow);
+		else
+			dial(flow);
 		return;
 	}
 }
@@ -392,8 +463,11 @@ static bool may_name(const struct flow *flow)
 {
 	const struct policy *policy = flow->gate->policy;
 	struct action named = { .kind = ACTION_NET_CONNECT, .subject = flow->opening.hello.name, .port = flow->port };
-	struct action numbered = { .kind = ACTION_NET_CONNECT, .subject = flow->host, .port = flow->port };
+	struct action numbered = action_of(flow);
 
+	/* What the server of a port of this machine is called is its own affair: the port alone is what was let out. */
+	if (flow->is_host_port && !flow->is_read)
+		return true;
 	return !flow->is_named && !flow->is_read && !policy_intercepts(policy, named.subject, named.port) &&
 	       policy_decide(policy, &named).verdict >= policy_decide(policy, &numbered).verdict;
 }
@@ -555,7 +629,11 @@ static bool name_target(struct flow *flow, const struct gate_address *target)
 
 	flow->port = target->port;
 	flow->is_named = host != NULL;
-	flow->opening.is_inspected = !host && flow->gate->policy->network.default_verdict == VERDICT_DENY;
+	flow->is_host_port = address_is_loopback(target->bytes);
+	if (flow->is_host_port)
+		host = "localhost";
+	flow->opening.is_inspected = flow->is_host_port ||
+				       (!host && flow->gate->policy->network.default_verdict == VERDICT_DENY);
 	if (host)
 		return str_copy(flow->host, sizeof flow->host, host) == 0;
 	gate_address_format(target->bytes, flow->host);
@@ -630,7 +708,7 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 {
 	const struct gate_address *target = &route->target;
 	struct flow *flow = new_flow(gate, fd, route);
-	struct action action = { .kind = ACTION_NET_CONNECT, .port = target->port };
+	struct action action;
 	enum verdict verdict;
 
 	if (!flow) {
@@ -645,7 +723,7 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 		refuse(flow, GATE_BY_LOOKUP, NULL);
 		return;
 	}
-	action.subject = flow->host;
+	action = action_of(flow);
 	verdict = policy_decide(gate->policy, &action).verdict;
 	flow->is_asked = verdict == VERDICT_ASK;
 	flow->has_server = has_server(gate, verdict);
@@ -658,12 +736,21 @@ void flow_start(struct gate *gate, int fd, const struct gate_route *route)
 		proceed(flow, route->is_granted);
 }
 
+/* A person's yes to a private address holds while people are asked about it. */
+static bool may_lead_there(const struct flow *flow)
+{
+	enum verdict verdict = policy_decide_resolved(flow->gate->policy, flow->to.address.bytes, flow->port,
+						      flow->is_asked).verdict;
+
+	return verdict == VERDICT_ALLOW || (verdict == VERDICT_ASK && flow->to.is_private);
+}
+
 /* Whether it would be opened in the same way now. Sets its share. */
 static bool is_still_allowed(struct flow *flow)
 {
 	const struct policy *policy = flow->gate->policy;
-	struct action action = { .kind = ACTION_NET_CONNECT, .subject = flow->host, .port = flow->port };
-	bool leads_there = flow->outside_fd >= 0 && flow->is_named && !flow->is_proxied;
+	struct action action = action_of(flow);
+	bool leads_there = (flow->outside_fd >= 0 && flow->is_named && !flow->to.is_proxied) || flow->to.is_private;
 	enum verdict verdict = policy_decide(policy, &action).verdict;
 	bool must_read = policy_intercepts(policy, flow->host, flow->port);
 
@@ -672,8 +759,7 @@ static bool is_still_allowed(struct flow *flow)
 	return (verdict >= VERDICT_SIMULATE || (verdict == VERDICT_ASK && flow->is_asked)) &&
 	       has_server(flow->gate, verdict) == flow->has_server &&
 	       (must_read == flow->is_read || (flow->gate->recording && !must_read)) &&
-	       (!leads_there ||
-		policy_decide_resolved(policy, flow->address.bytes, flow->port).verdict == VERDICT_ALLOW);
+	       (!leads_there || may_lead_there(flow));
 }
 
 uint32_t flows_judge_again(struct gate *gate)

@@ -28,7 +28,7 @@ static const struct rule_origin plain_rule = { "builtin.request", "", 0 };
 static uint64_t limited_rules(const struct requests *requests, const struct exchange_record *record,
 			      const struct target *target)
 {
-	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = requests->connection.host,
+	struct action action = { .kind = ACTION_HTTP_REQUEST, .is_outward = true, .subject = requests->connection.host,
 				 .port = (uint16_t)requests->connection.port, .method = record->method };
 	uint64_t rules = 0;
 
@@ -320,7 +320,8 @@ static const char *put_secrets(const struct requests *requests, struct exchange_
 /* Whether the rule is about this host and port, whatever it says of requests. */
 static bool leads_to(const struct net_rule *rule, const struct target_server *server)
 {
-	struct action action = { .kind = ACTION_NET_CONNECT, .subject = server->host, .port = server->port };
+	struct action action = { .kind = ACTION_NET_CONNECT, .is_outward = true, .subject = server->host,
+				 .port = server->port };
 
 	return policy_rule_covers(rule, &action);
 }

@@ -316,8 +316,8 @@ static bool ask_next(const struct exchange_hooks *hooks, struct exchange_record 
 		VERDICT_DENY, { "ask.requests", "", 0 }, "a server can read this path in too many ways to ask about",
 		"send it without dot segments, double slashes and escapes of / \\ ; ? # . %", NULL,
 	};
-	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = server->host, .port = server->port,
-				 .method = record->method };
+	struct action action = { .kind = ACTION_HTTP_REQUEST, .is_outward = true, .subject = server->host,
+				 .port = server->port, .method = record->method };
 
 	for (size_t i = 0; i < target_reading_count(target); i++) {
 		target_set_reading(target, i, &action);
@@ -343,8 +343,8 @@ struct decision exchange_judge(const struct exchange_hooks *hooks, struct exchan
 	static const struct decision granted = { VERDICT_ALLOW, { "ask.grant", "", 0 }, "a person allowed this", "",
 						 NULL };
 	const char *asked_reading = record->path;
-	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = server->host, .port = server->port,
-				 .method = record->method };
+	struct action action = { .kind = ACTION_HTTP_REQUEST, .is_outward = true, .subject = server->host,
+				 .port = server->port, .method = record->method };
 	struct decision decision = target_judge(target, policy, &action);
 
 	record->path = action.path;

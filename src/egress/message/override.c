@@ -37,8 +37,8 @@ static bool is_override(const char *field)
 static bool may_name(const char *value, const char *method, const struct target_server *server,
 		     const struct policy *policy)
 {
-	struct action action = { .kind = ACTION_HTTP_REQUEST, .subject = server->host, .port = server->port,
-				 .method = method };
+	struct action action = { .kind = ACTION_HTTP_REQUEST, .is_outward = true, .subject = server->host,
+				 .port = server->port, .method = method };
 	bool is_whole = value[0] == '/' || strstr(value, "://");
 	char path[TARGET_PATH_SIZE + 1];
 	const char *problem = NULL;

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "lang/bind/bind.h"
+#include "policy/host-port.h"
 #include "policy/publish.h"
 
 /* What the network may be used for in numbers, and which ports inside the host can reach. */
@@ -200,5 +201,35 @@ void bind_publish(struct binder *binder, const struct key *key, const struct nod
 	binder->rule = &publish->from;
 	bind_item(binder, publish_item_keys, ARRAY_SIZE(publish_item_keys), node);
 	if (!publish->from.text[0] && node->kind == NODE_MAP)
+		diag_add(binder->diags, node->place, "this rule has no \"port\"");
+}
+
+/* ---- host_ports ---- */
+
+static void bind_host_port_text(struct binder *binder, const struct key *key, const struct node *node)
+{
+	struct draft_host_port *port = (struct draft_host_port *)binder->rule;
+	int r = host_port_parse(node->text, &port->port);
+
+	port->from.text = node->text;
+	port->from.place = node->place;
+	if (r < 0)
+		diag_add(binder->diags, node->place, "\"%.60s\" is no port of this machine: %s", node->text,
+			 host_port_problem(r));
+}
+
+static const struct key host_port_item_keys[] = {
+	{ "port", KEY_SCALAR, bind_host_port_text },
+};
+
+void bind_host_port(struct binder *binder, const struct key *key, const struct node *node)
+{
+	struct draft_host_port *port = bind_add(binder, &binder->draft->host_ports, sizeof *port, node);
+
+	if (!port)
+		return;
+	binder->rule = &port->from;
+	bind_item(binder, host_port_item_keys, ARRAY_SIZE(host_port_item_keys), node);
+	if (!port->from.text[0] && node->kind == NODE_MAP)
 		diag_add(binder->diags, node->place, "this rule has no \"port\"");
 }

@@ -424,6 +424,7 @@ const struct key network_keys[] = {
 	{ "deny", KEY_LIST, bind_net, .value = VERDICT_DENY },
 	{ "limits", KEY_FREE, bind_limits },
 	{ "publish", KEY_LIST, bind_publish },
+	{ "host_ports", KEY_LIST, bind_host_port },
 };
 const size_t network_key_count = ARRAY_SIZE(network_keys);
 

@@ -89,11 +89,15 @@ void bind_rate(struct binder *binder, const struct key *key, const struct node *
 /* "answer" of a rule of network.simulate (bind-answer.c). */
 void bind_answer(struct binder *binder, const struct key *key, const struct node *node);
 
-/* bind-limits.c: network.limits, time.rate, time.cooldown, the limits of the rule being read, network.publish. */
+/*
+ * bind-limits.c: network.limits, time.rate, time.cooldown, the limits of the rule being read, network.publish,
+ * network.host_ports.
+ */
 void bind_limits(struct binder *binder, const struct key *key, const struct node *node);
 void bind_rule_limits(struct binder *binder, const struct key *key, const struct node *node);
 void bind_time_rate(struct binder *binder, const struct key *key, const struct node *node);
 void bind_time_cooldown(struct binder *binder, const struct key *key, const struct node *node);
+void bind_host_port(struct binder *binder, const struct key *key, const struct node *node);
 void bind_publish(struct binder *binder, const struct key *key, const struct node *node);
 
 /* The sections of rules, each in its own file, and those of limits (bind-policy.c), which narrowings have too. */

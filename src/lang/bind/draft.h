@@ -87,6 +87,11 @@ struct draft_agent_file { /* agent.state, agent.settings */
 	bool is_directory;
 };
 
+struct draft_host_port {
+	struct draft_rule from;
+	struct host_port port; /* port 0: wrong, and said so */
+};
+
 struct draft_exec {
 	struct draft_rule from;
 	enum verdict verdict;
@@ -134,6 +139,7 @@ struct draft {
 	struct vec protects;					       /* struct draft_path */
 	struct vec network;					       /* struct draft_net */
 	struct vec publish;					       /* struct draft_publish */
+	struct vec host_ports;					       /* struct draft_host_port */
 	struct vec exec;					       /* struct draft_exec */
 	struct vec env_pass, env_set, devices, degrade, drop, extends, canaries; /* struct draft_named */
 	struct vec canary_files;				       /* struct draft_path */

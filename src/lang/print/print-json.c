@@ -169,6 +169,19 @@ static void put_publish(struct json *json, const struct policy *policy)
 	json_array_end(json);
 }
 
+static void put_host_ports(struct json *json, const struct policy *policy)
+{
+	json_array_begin(json, "host_ports");
+	for (size_t i = 0; i < policy->network.host_port_count; i++) {
+		json_object_begin(json, NULL);
+		json_u64(json, "port", policy->network.host_ports[i].port);
+		json_string(json, "name", policy->network.host_ports[i].name);
+		put_origin(json, &policy->network.host_ports[i].origin);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void put_network(struct json *json, const struct policy *policy)
 {
 	static const char *const modes[NETWORK_MODE_COUNT] = { "none", "gate", "host" };
@@ -200,6 +213,7 @@ static void put_network(struct json *json, const struct policy *policy)
 	put_net_limits(json, &policy->network.limits);
 	put_cooldown(json, &policy->network.cooldown);
 	put_publish(json, policy);
+	put_host_ports(json, policy);
 	json_object_end(json);
 }
 

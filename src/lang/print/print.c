@@ -308,6 +308,17 @@ static void put_publish(struct buf *out, const struct policy *policy)
 	}
 }
 
+static void put_host_ports(struct buf *out, const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->network.host_port_count; i++) {
+		const struct host_port *port = &policy->network.host_ports[i];
+
+		buf_printf(out, "%s    - %u%s%s", i ? "" : "  host_ports:\n", port->port, port->name ? "=" : "",
+			   port->name ? port->name : "");
+		put_origin(out, &port->origin);
+	}
+}
+
 static void put_network(struct buf *out, const struct policy *policy)
 {
 	struct heading heading = { .section = "network", .has_section = true };
@@ -325,6 +336,7 @@ static void put_network(struct buf *out, const struct policy *policy)
 		}
 	print_network_limits(out, policy);
 	put_publish(out, policy);
+	put_host_ports(out, policy);
 }
 
 void print_exec_rule(struct buf *out, const struct exec_rule *rule)

@@ -60,6 +60,7 @@ void draft_merge(struct arena *arena, struct draft *into, const struct draft *fr
 	MERGE(protects, struct draft_path)
 	MERGE(network, struct draft_net)
 	MERGE(publish, struct draft_publish)
+	MERGE(host_ports, struct draft_host_port)
 	MERGE(exec, struct draft_exec)
 	MERGE(env_pass, struct draft_named)
 	MERGE(env_set, struct draft_named)
@@ -128,6 +129,7 @@ static void apply_drop(struct lang *lang, const struct draft_named *drop)
 	DROP_FROM(struct draft_path, &draft->protects, rule->pattern);
 	DROP_FROM(struct draft_net, &draft->network, NULL);
 	DROP_FROM(struct draft_publish, &draft->publish, NULL);
+	DROP_FROM(struct draft_host_port, &draft->host_ports, NULL);
 	DROP_FROM(struct draft_exec, &draft->exec, rule->program);
 	DROP_FROM(struct draft_named, &draft->env_pass, NULL);
 	DROP_FROM(struct draft_named, &draft->env_set, NULL);

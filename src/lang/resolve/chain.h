@@ -80,6 +80,8 @@ void secrets_contradictions(struct lang *lang);
 /* What is allowed more widely than it looks, added to lang->warnings: by one rule; by rules about hosts together. */
 void warn_of_names(struct lang *lang, const struct draft_exec *exec);
 void warn_of_open_hosts(struct lang *lang, const struct policy *policy);
+/* And of what does not mean the machine's own localhost. */
+void warn_of_loopback(struct lang *lang, const struct policy *policy);
 
 /* What the section `trust:` of all texts comes to, with what nobody said; contradictions go to lang->diags. */
 struct trust_settings trust_finish(struct lang *lang);

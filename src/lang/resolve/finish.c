@@ -431,6 +431,38 @@ static void finish_publish(struct lang *lang, struct policy *policy)
 	}
 }
 
+/* Of a port that two files of a chain name the later one says what it is called. */
+static struct host_port *find_host_port(struct host_port *ports, size_t count, uint16_t port)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ports[i].port == port)
+			return &ports[i];
+	return NULL;
+}
+
+static void finish_host_ports(struct lang *lang, struct policy *policy)
+{
+	struct host_port *ports = arena_alloc(&lang->arena, NET_HOST_PORTS_MAX * sizeof *ports);
+
+	policy->network.host_ports = ports;
+	DRAFT_EACH(struct draft_host_port, from, &lang->draft.host_ports)
+	{
+		struct host_port *into;
+
+		if (!ports || !from->port.port)
+			continue;
+		into = find_host_port(ports, policy->network.host_port_count, from->port.port);
+		if (!into && policy->network.host_port_count == NET_HOST_PORTS_MAX) {
+			diag_add(&lang->diags, from->from.place, "at most %d ports of this machine can be listed",
+				 NET_HOST_PORTS_MAX);
+			return;
+		}
+		into = into ? into : &ports[policy->network.host_port_count++];
+		*into = from->port;
+		into->origin = origin_of(&from->from);
+	}
+}
+
 static void finish_network(struct lang *lang, struct policy *policy)
 {
 	struct net_rule *rules = arena_alloc(&lang->arena, lang->draft.network.count * sizeof *rules);
@@ -461,6 +493,7 @@ static void finish_network(struct lang *lang, struct policy *policy)
 	qsort(rules, policy->network.count, sizeof *rules, compare_net);
 	index_limited(lang, policy);
 	finish_publish(lang, policy);
+	finish_host_ports(lang, policy);
 	check_globs(lang, policy->network.count - policy->network.exact_count, DRAFT_GLOBS_MAX, "network (cidr)");
 }
 
@@ -599,7 +632,8 @@ static void finish_env(struct lang *lang, struct policy *policy)
 static void finish_network_mode(struct lang *lang, struct policy *policy)
 {
 	const struct draft_scalar *host = &lang->draft.scalars[SCALAR_NETWORK_HOST];
-	bool wants_gate = policy->network.default_verdict != VERDICT_DENY || policy->network.publish_count;
+	bool wants_gate = policy->network.default_verdict != VERDICT_DENY || policy->network.publish_count ||
+			  policy->network.host_port_count;
 
 	/* Refusing more where nothing is reachable needs no gate. */
 	for (size_t i = 0; i < policy->network.count; i++)
@@ -647,6 +681,7 @@ struct policy *finish_policy(struct lang *lang)
 	lang->warnings.count = 0;
 	finish_network(lang, policy);
 	warn_of_open_hosts(lang, policy);
+	warn_of_loopback(lang, policy);
 	finish_exec(lang, policy);
 	finish_env(lang, policy);
 	finish_network_mode(lang, policy);

@@ -253,6 +253,8 @@ static void add_network(struct lang *lang, const struct policy *policy, struct v
 			  policy->network.limits.of[i].amount ? (enum net_limit)i : NET_LIMIT_COUNT, vec);
 	if (policy->network.mode == NETWORK_HOST && policy->network.publish_count)
 		add(lang, vec, "network.publish with host: true", &policy->network.publish[0].origin);
+	if (policy->network.mode == NETWORK_HOST && policy->network.host_port_count)
+		add(lang, vec, "network.host_ports with host: true", &policy->network.host_ports[0].origin);
 }
 
 void plan_unenforced(struct lang *lang, struct policy *policy)

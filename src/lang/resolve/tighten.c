@@ -156,6 +156,10 @@ static void check_network(struct lang *lang, const struct policy *base)
 	}
 	DRAFT_EACH(struct draft_publish, publish, &lang->project.publish)
 	refuse(lang, publish->from.place, publish->from.id, publish->from.text, "a port would be open to the host");
+	DRAFT_EACH(struct draft_host_port, port, &lang->project.host_ports)
+	if (!policy_host_port(base, port->port.port))
+		refuse(lang, port->from.place, port->from.id, port->from.text,
+		       "a port of this machine would be reached");
 	if (host->is_set && host->value && base->network.mode != NETWORK_HOST)
 		refuse(lang, host->place, host->id, host->text, "the host's network is not shared");
 }
@@ -369,6 +373,7 @@ static void drop_left_out(struct lang *lang)
 	LEAVE_OUT(&project->asks, struct draft_path);
 	LEAVE_OUT(&project->network, struct draft_net);
 	LEAVE_OUT(&project->publish, struct draft_publish);
+	LEAVE_OUT(&project->host_ports, struct draft_host_port);
 	LEAVE_OUT(&project->exec, struct draft_exec);
 	LEAVE_OUT(&project->env_pass, struct draft_named);
 	LEAVE_OUT(&project->env_set, struct draft_named);
@@ -459,5 +464,7 @@ void tighten_merge(struct lang *lang)
 	lang->project.env_pass.count = 0;
 	lang->project.degrade.count = 0;
 	lang->project.devices.count = 0;
+	/* What is left of them base has, with a name of its own. */
+	lang->project.host_ports.count = 0;
 	draft_merge(&lang->arena, &lang->draft, &lang->project);
 }

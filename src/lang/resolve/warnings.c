@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/address-block.h"
 #include "base/str.h"
 #include "lang/resolve/chain.h"
 #include "policy/decide.h"
@@ -48,6 +49,38 @@ static const struct net_rule *find_open_rule(const struct policy *policy, const 
 		}
 	}
 	return NULL;
+}
+
+/* Whether each of the rule's ports is one that leads to this machine. */
+static bool is_of_host_ports(const struct policy *policy, const struct draft_net *from)
+{
+	const uint16_t *ports = from->ports.items;
+
+	for (size_t i = 0; i < from->ports.count; i++)
+		if (!policy_host_port(policy, ports[i]))
+			return false;
+	return from->ports.count > 0;
+}
+
+/* What people write who want a server of this machine, and what it means instead. */
+void warn_of_loopback(struct lang *lang, const struct policy *policy)
+{
+	DRAFT_EACH(struct draft_net, from, &lang->draft.network)
+	{
+		bool gives = from->verdict == VERDICT_ALLOW || from->verdict == VERDICT_ASK;
+		const char *number = from->cidr
+			? arena_format(&lang->arena, "%.*s", (int)strcspn(from->cidr, "/"), from->cidr) : NULL;
+
+		if (gives && from->host && str_equal(from->host, "localhost") && !is_of_host_ports(policy, from))
+			diag_add(&lang->warnings, from->from.place,
+				 "inside, localhost is the sandbox's own and always open; for a server of this "
+				 "machine write host_ports: [PORT] under network");
+		if (gives && number && address_host_is_loopback(number))
+			diag_add(&lang->warnings, from->from.place,
+				 "this opens no port at localhost: it lets allowed names lead to loopback addresses "
+				 "of this machine; for a server of this machine write host_ports: [PORT] under "
+				 "network");
+	}
 }
 
 void warn_of_open_hosts(struct lang *lang, const struct policy *policy)

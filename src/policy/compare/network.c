@@ -270,6 +270,24 @@ static void compare_publish(const struct comparison *comparison, const struct po
 	}
 }
 
+static void compare_host_ports(const struct comparison *comparison, const struct policy *has,
+			       const struct policy *other)
+{
+	char subject[SUBJECT_SIZE];
+	bool allows = has == comparison->b;
+
+	for (size_t i = 0; i < has->network.host_port_count; i++) {
+		uint16_t port = has->network.host_ports[i].port;
+
+		if (policy_host_port(other, port) ||
+		    str_format(subject, sizeof subject, "localhost:%u of this machine", port) < 0)
+			continue;
+		comparison->tell(comparison->context,
+				 &(struct net_difference){ "network.host_ports", subject, allows ? "closed" : "open",
+							   allows ? "open" : "closed", allows });
+	}
+}
+
 void policy_compare_network(const struct policy *a, const struct policy *b,
 			    void (*tell)(void *context, const struct net_difference *difference), void *context)
 {
@@ -289,4 +307,6 @@ void policy_compare_network(const struct policy *a, const struct policy *b,
 	compare_cooldown(&comparison);
 	compare_publish(&comparison, a, b);
 	compare_publish(&comparison, b, a);
+	compare_host_ports(&comparison, a, b);
+	compare_host_ports(&comparison, b, a);
 }

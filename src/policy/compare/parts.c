@@ -22,6 +22,7 @@ const char *const policy_part_names[POLICY_PART_COUNT] = {
 	[POLICY_PART_TRUST] = "trust",
 	[POLICY_PART_VERIFY] = "verify",
 	[POLICY_PART_PUBLISH] = "network.publish",
+	[POLICY_PART_HOST_PORTS] = "network.host_ports",
 	[POLICY_PART_INJECT] = "network inject",
 	[POLICY_PART_AGENT] = "agent",
 };
@@ -170,6 +171,18 @@ static bool same_publish(const struct policy *a, const struct policy *b)
 	return true;
 }
 
+/* Each port is held inside from the start, so that none can be added later. */
+static bool has_host_ports(const struct policy *a, const struct policy *b)
+{
+	for (size_t i = 0; i < b->network.host_port_count; i++) {
+		const struct host_port *port = policy_host_port(a, b->network.host_ports[i].port);
+
+		if (!port || (b->network.host_ports[i].name && !str_equal(port->name, b->network.host_ports[i].name)))
+			return false;
+	}
+	return true;
+}
+
 static const struct net_rule *next_injecting(const struct policy *policy, size_t *at)
 {
 	while (*at < policy->network.count) {
@@ -236,6 +249,7 @@ static const struct {
 	[POLICY_PART_TRUST] = { SCALAR_TRUST_AGENT, SCALAR_TRUST_AT, NULL },
 	[POLICY_PART_VERIFY] = { NO_ROWS, same_verify },
 	[POLICY_PART_PUBLISH] = { NO_ROWS, same_publish },
+	[POLICY_PART_HOST_PORTS] = { NO_ROWS, has_host_ports },
 	[POLICY_PART_INJECT] = { NO_ROWS, same_inject },
 #undef NO_ROWS
 };

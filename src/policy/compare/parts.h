@@ -23,6 +23,7 @@ enum policy_part {
 	POLICY_PART_TRUST,
 	POLICY_PART_VERIFY,
 	POLICY_PART_PUBLISH,         /* of the network, but made before the sandbox lives */
+	POLICY_PART_HOST_PORTS,      /* as POLICY_PART_PUBLISH, but that fewer of them are none */
 	POLICY_PART_INJECT,          /* as POLICY_PART_PUBLISH: the rules that inject, as a whole */
 	POLICY_PART_EXTERNAL,
 	POLICY_PART_AGENT,           /* what is made and shown before the sandbox lives */
@@ -32,7 +33,7 @@ enum policy_part {
 /* As a policy has them: "files", "resources and time", "network.publish", … */
 extern const char *const policy_part_names[POLICY_PART_COUNT];
 
-/* Bits 1u << enum policy_part of what differs. */
+/* Bits 1u << enum policy_part of what differs. Ports of the host that b leaves out, and closes, are no difference. */
 uint32_t policy_compare_parts(const struct policy *a, const struct policy *b);
 
 /* Whether they pause after as many refusals, within as long, for as long. */

@@ -90,6 +90,19 @@ static void put_publish(const struct policy *policy, struct buf *out)
 			   policy->network.publish[i].port);
 }
 
+static void put_host_ports(const struct policy *policy, struct buf *out)
+{
+	for (size_t i = 0; i < policy->network.host_port_count; i++) {
+		const struct host_port *port = &policy->network.host_ports[i];
+
+		buf_printf(out, "\n`localhost:%u`", port->port);
+		if (port->name)
+			buf_printf(out, " (also `%s:%u`)", port->name, port->port);
+		buf_put_text(out, " leads to a server of the machine outside, over TCP. Nothing here can listen on\n"
+				  "that port.\n");
+	}
+}
+
 static void put_words(const char *const *words, const char *any, struct buf *out)
 {
 	size_t count = 0;
@@ -148,12 +161,15 @@ static void put_network(const struct policy *policy, struct buf *out)
 		return;
 	}
 	if (policy->network.default_verdict == VERDICT_ALLOW)
-		buf_put_text(out, "Hosts of the public internet can be reached; private addresses cannot.\n\n");
+		buf_put_text(out, "Hosts of the public internet can be reached; about private addresses a person "
+				  "is asked.\n\n");
 	else if (policy->network.default_verdict == VERDICT_ASK)
 		buf_put_text(out, "These hosts, by name. About any other a person is asked when you look it up: "
 				  "without a\nyes its name does not exist here.\n\n");
-	else
+	else if (policy->network.count || !policy->network.host_port_count)
 		buf_put_text(out, "Hosts by name, and only these; other names do not exist here:\n\n");
+	else
+		buf_put_text(out, "No other host can be reached.\n");
 	for (size_t i = 0; i < policy->network.count && i < LISTED_MAX; i++) {
 		const struct net_rule *rule = &policy->network.rules[i];
 
@@ -178,6 +194,7 @@ static void put_network(const struct policy *policy, struct buf *out)
 			     "system, or by `SSL_CERT_FILE` and its like; by itself it is `/run/atoll/ca.pem`.\n");
 	buf_put_text(out, "\nThe person may change this list while you work; a refusal says what holds then.\n");
 	put_publish(policy, out);
+	put_host_ports(policy, out);
 }
 
 /* What is allowed is worth a line only where not all is. */

@@ -8,6 +8,7 @@
 #include "base/secret-name.h"
 #include "base/str.h"
 #include "os/memory.h"
+#include "policy/decide-net.h"
 #include "policy/glob.h"
 #include "policy/order.h"
 #include "policy/scalars.h"
@@ -74,6 +75,7 @@ static const struct section_size section_sizes[SECTION_COUNT] = {
 	[SECTION_NET_LIMITS] = { sizeof(struct snapshot_net_limits), 0 },
 	[SECTION_PUBLISH] = { sizeof(struct snapshot_publish), sizeof(struct publish_rule) },
 	[SECTION_RATES] = { sizeof(struct net_amount), 0 },
+	[SECTION_HOST_PORTS] = { sizeof(struct snapshot_host_port), sizeof(struct host_port) },
 };
 
 /* Header and section table; the bytes that the view needs in *ret_view. */
@@ -102,6 +104,7 @@ static int check_header(const void *bytes, size_t size, size_t *ret_view)
 	    header->sections[SECTION_NET_LIMITS].count < 1 ||
 	    header->sections[SECTION_NET_LIMITS].count > NET_LIMITED_MAX + 1 ||
 	    header->sections[SECTION_PUBLISH].count > NET_PUBLISH_MAX ||
+	    header->sections[SECTION_HOST_PORTS].count > NET_HOST_PORTS_MAX ||
 	    header->sections[SECTION_RATES].count != RATE_KIND_COUNT)
 		return -EBADMSG;
 	*ret_view = view;
@@ -638,6 +641,23 @@ static void load_publish(struct loader *loader, struct policy *policy)
 	policy->network.publish = out;
 }
 
+static void load_host_ports(struct loader *loader, struct policy *policy)
+{
+	const struct snapshot_host_port *in = records(loader, SECTION_HOST_PORTS, &policy->network.host_port_count);
+	struct host_port *out = view_array(loader, policy->network.host_port_count, sizeof *out);
+
+	for (size_t i = 0; i < policy->network.host_port_count; i++) {
+		out[i] = (struct host_port){
+			.port = (uint16_t)(checked(loader, in[i].port - 1, UINT16_MAX) + 1),
+			.name = string_or_null(loader, in[i].name),
+			.origin = origin(loader, &in[i].origin),
+		};
+		if (out[i].name && !net_host_is_valid(out[i].name))
+			loader->is_bad = true;
+	}
+	policy->network.host_ports = out;
+}
+
 static void load_exec(struct loader *loader, struct policy *policy)
 {
 	size_t count;
@@ -753,6 +773,7 @@ int snapshot_load(struct snapshot **ret_snapshot, const void *bytes, size_t size
 	snapshot->policy.files.asks = load_paths(&loader, SECTION_FILE_ASKS, &snapshot->policy.files.ask_count);
 	load_network(&loader, &snapshot->policy);
 	load_publish(&loader, &snapshot->policy);
+	load_host_ports(&loader, &snapshot->policy);
 	load_exec(&loader, &snapshot->policy);
 	load_env(&loader, &snapshot->policy);
 	load_rest(&loader, &snapshot->policy);

@@ -311,6 +311,17 @@ static void put_publish(struct writer *writer, const struct policy *policy)
 			   });
 }
 
+static void put_host_ports(struct writer *writer, const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->network.host_port_count; i++)
+		PUT_RECORD(writer, SECTION_HOST_PORTS,
+			   (struct snapshot_host_port){
+				   policy->network.host_ports[i].port,
+				   put_string(writer, policy->network.host_ports[i].name),
+				   put_origin(writer, &policy->network.host_ports[i].origin),
+			   });
+}
+
 static void put_named(struct writer *writer, enum snapshot_section section, const char *name,
 		      const char *value, const struct rule_origin *origin)
 {
@@ -385,6 +396,7 @@ static const size_t record_sizes[SECTION_COUNT] = {
 	[SECTION_NET_LIMITS] = sizeof(struct snapshot_net_limits),
 	[SECTION_PUBLISH] = sizeof(struct snapshot_publish),
 	[SECTION_RATES] = sizeof(struct net_amount),
+	[SECTION_HOST_PORTS] = sizeof(struct snapshot_host_port),
 };
 
 static int assemble(struct writer *writer, struct buf *out)
@@ -433,6 +445,7 @@ int snapshot_store(struct buf *out, const struct policy *policy, const struct sn
 	put_files(&writer, policy);
 	put_network(&writer, policy);
 	put_publish(&writer, policy);
+	put_host_ports(&writer, policy);
 	put_rest(&writer, policy);
 	put_sources(&writer, sources, source_count);
 	r = writer.error ? writer.error : assemble(&writer, out);

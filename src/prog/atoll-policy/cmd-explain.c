@@ -476,7 +476,8 @@ static void put_text(const struct policy *policy, const struct question *questio
 	}
 	buf_printf(out, "\n  reason:  %s\n", decision->reason);
 	if (decision->hint[0])
-		buf_printf(out, "  way out: %s\n", decision->hint);
+		buf_printf(out, decision->verdict < VERDICT_STAGE ? "  way out: %s\n" : "  note:    %s\n",
+			   decision->hint);
 	put_left_out(policy, question, out);
 	for (size_t i = 0; decision->verdict == VERDICT_ALLOW && i < policy->network.count; i++)
 		if (injects(&policy->network.rules[i], question))

@@ -20,6 +20,7 @@ enum {
 	WATCH_TEXT_MAX = 32 << 10,   /* bytes kept of one exec's path and arguments together */
 	WATCH_DEVICES_MAX = 64,
 	WATCH_WAITING_MAX = 512,     /* connects that wait at one time; the next is EAGAIN */
+	WATCH_HOST_PORTS_MAX = 8,
 	WATCH_FILES_WAITING_MAX = 64, /* file calls that wait at one time; the next is ENFILE */
 };
 
@@ -114,7 +115,8 @@ struct watch_handlers {
 	int (*on_refusal)(void *context, const struct watch_refusal *event);
 	int (*on_network)(void *context, const struct watch_network *event);
 	/*
-	 * With a gate: a connect beyond loopback. 0: a stream goes to the gate's door; an errno: refused, and recorded;
+	 * With a gate: a connect beyond loopback, or to a port of loopback that leads there: then its address is
+	 * 127.0.0.1, however it was named. 0: a stream goes to the gate's door; an errno: refused, and recorded;
 	 * negative as above.
 	 */
 	int (*on_gate)(void *context, const struct watch_network *event);
@@ -161,6 +163,8 @@ struct watch_handlers {
 /* Where the network gate listens, in the sandbox's network namespace. */
 struct watch_gate {
 	bool is_there, has_ipv6;
+	uint16_t host_ports[WATCH_HOST_PORTS_MAX]; /* of loopback that lead to the door as well; held inside */
+	size_t host_port_count;
 	struct sockaddr_in door4;
 	struct sockaddr_in6 door6;
 };

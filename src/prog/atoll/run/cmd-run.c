@@ -35,6 +35,8 @@ static const struct option options[] = {
 	  AT(setup.env) },
 	{ 0, "publish", "[HOSTPORT:]PORT", "let a loopback port of this machine lead to a port inside", OPTION_LIST,
 	  AT(setup.publish) },
+	{ 0, "host-port", "PORT[=NAME]", "let localhost:PORT inside lead to that port of this machine (a local model)",
+	  OPTION_LIST, AT(setup.host_ports) },
 	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, AT(setup.cwd) },
 	{ 0, "project", "DIR", "the project, instead of the nearest directory with .atoll.yaml or .git",
 	  OPTION_TEXT, AT(setup.project) },

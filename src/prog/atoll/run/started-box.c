@@ -19,7 +19,7 @@ extern char **environ;
 struct started {
 	struct run_setup setup;
 	struct run_starter starter;
-	char **argv, **environment, **places, **env_added, **published;
+	char **argv, **environment, **places, **env_added, **published, **host_ports;
 	const char *origin, *snapshot, *at_end;
 	uint64_t umask, pty;
 };
@@ -43,6 +43,7 @@ static const struct start_field fields[] = {
 	{ "record", FIELD_STRING, AT(setup.record) },
 	{ "replay", FIELD_STRING, AT(setup.replay) },
 	{ "publish", FIELD_STRINGS, AT(published) },
+	{ "host_ports", FIELD_STRINGS, AT(host_ports) },
 	{ "at_end", FIELD_STRING, AT(at_end) },
 	{ "origin", FIELD_STRING, AT(origin) },
 	{ "snapshot", FIELD_STRING, AT(snapshot) },
@@ -64,6 +65,7 @@ static void started_done(struct started *started)
 	free(started->env_added);
 	free(started->setup.exact_env);
 	free(started->published);
+	free(started->host_ports);
 }
 
 static int add_list(struct option_list *list, char **values, const char *what, struct err *err)
@@ -108,6 +110,8 @@ static int complete(struct started *started, struct err *err)
 		r = add_list(&setup->env, started->env_added, "env_add", err);
 	if (r == 0)
 		r = add_list(&setup->publish, started->published, "publish", err);
+	if (r == 0)
+		r = add_list(&setup->host_ports, started->host_ports, "host_ports", err);
 	if (r == 0 && setup->task && (!*setup->task || strlen(setup->task) > REQUEST_TASK_MAX))
 		r = err_set(err, ERR_USAGE, EINVAL, "start", "a task is a text of at most %d bytes", REQUEST_TASK_MAX);
 	if (r == 0 && started->at_end && !str_equal(started->at_end, "discard") && !str_equal(started->at_end, "keep"))
