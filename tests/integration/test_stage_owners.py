@@ -84,3 +84,29 @@ def test_a_fork_keeps_the_owners(sandbox):
         status = os.lstat(sandbox.project / "u33" / name)
         assert (status.st_uid, status.st_gid) == (33, 44), name
         assert (sandbox.project / "u33" / name).read_text() == text
+
+
+IN_PLACE = """atoll: 1
+extends: medium
+drop: [.]
+files: {write: [.]}
+degrade: [cgroup.memory, cgroup.pids, cgroup.cpu, mask.late, disk]
+"""
+
+
+@pytest.mark.parametrize("owner", [0, TREE])
+def test_written_in_place_modes_decide_as_for_the_owner_of_the_tree(sandbox, owner):
+    """A file that its owner alone may write is his, also where the tree is root's: nobody inside is root."""
+    project = sandbox.project
+    fill(project)
+    os.chown(project, owner, owner)
+    script = "id -u; for f in u33/moved u33/d/in; do (echo x >>$f) 2>/dev/null || echo $f: no; done; echo x >>u33/open"
+    done = sandbox.run(script, policy=sandbox.policy(IN_PLACE, "in-place.yaml"))
+    assert done.code == 0 and done.out.splitlines()[1:] == ["u33/moved: no", "u33/d/in: no"], done
+    assert done.out.splitlines()[0] != "0"
+    # The control: the owner of the tree without a sandbox, where he is not root.
+    outside = subprocess.run(["sh", "-c", script], cwd=project, user=TREE, group=TREE, extra_groups=[],
+                             capture_output=True, text=True, check=True)
+    assert outside.stdout.splitlines()[1:] == ["u33/moved: no", "u33/d/in: no"]
+    assert (project / "u33/open").read_text() == "openx\nx\n"
+    assert (os.lstat(project / "u33/open").st_uid, os.lstat(project / "u33/moved").st_size) == (33, 5)
