@@ -50,6 +50,10 @@ static void add_row(struct walk *walk, const struct command *command, uint32_t i
 	const struct word *found[OPERANDS_MAX];
 	size_t count = operands(command, row->valued, found, OPERANDS_MAX);
 	uint32_t traits = row->traits;
+	/* sed -e CODE FILE: the code is an option's, so that all operands are files. */
+	bool has_code = (names_have(row->valued, "e", 1) && option_given(command->words, command->count, 'e', NULL)) ||
+			(names_have(row->valued, "f", 1) && option_given(command->words, command->count, 'f', NULL));
+	enum operand_choice choice = row->choice == OPERANDS_BUT_FIRST && has_code ? OPERANDS_ALL : row->choice;
 	char upper = (char)toupper((unsigned char)row->recursive);
 
 	if (row->recursive && (option_given(command->words, command->count, row->recursive, "--recursive") ||
@@ -63,7 +67,7 @@ static void add_row(struct walk *walk, const struct command *command, uint32_t i
 	for (size_t i = 0; i < count; i++) {
 		uint32_t effect;
 
-		if (!is_chosen(row->choice, i, count) || word_is(found[i], "-"))
+		if (!is_chosen(choice, i, count) || word_is(found[i], "-"))
 			continue;
 		effect = effect_on(walk, index, row->kind, found[i], traits);
 		if (row->kind == OP_PERMISSION || (row->traits & TRAIT_LINK && count > 1))

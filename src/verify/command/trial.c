@@ -57,7 +57,7 @@ static const struct trial {
 	{ "rsync", NULL, "navzrhPuiclpt", "--dry-run",
 	  "e f T B M --rsh --filter --exclude --include --exclude-from --include-from --rsync-path --temp-dir "
 	  "--log-file --backup-dir --suffix --compare-dest --copy-dest --link-dest --files-from "
-	  " --partial-dir --password-file" },
+	  "--partial-dir --password-file" },
 	{ "sfdisk", NULL, "nqf", "--no-act", "N O o X Y w W --partno --backup-file --output --label --wipe" },
 	{ "ufw", NULL, "", "--dry-run", "" },
 	{ "uv", "publish", "", "--dry-run", "u p t --username --password --token --index --publish-url" },

@@ -349,6 +349,27 @@ static bool cat_output(struct arena *arena, const struct word *words, size_t cou
 	return true;
 }
 
+/* which NAME, command -v NAME, type -P NAME: where programs lie. Whoever starts what they say starts that program. */
+static bool which_output(struct arena *arena, const struct word *words, size_t count, const struct word *document,
+			 struct word *ret_output)
+{
+	struct word_draft draft;
+	size_t at = 1;
+
+	(void)document;
+	if (!str_equal(words[0].text, "which") && !has_option(words, count, "vpP", "-v"))
+		return false;
+	while (at < count && words[at].text[0] == '-')
+		at++;
+	if (at >= count || !words[at].size || strchr(words[at].text, '/'))
+		return false;
+	draft = begin_like(arena, &words[at], 0);
+	word_put(&draft, "/usr/bin/", strlen("/usr/bin/"));
+	word_put_word(&draft, &words[at]);
+	*ret_output = word_end(&draft);
+	return true;
+}
+
 /* A set of tr: ranges and escapes made whole. Its size, or 0 where it is not simple. */
 static size_t tr_set(const struct word *word, char out[512])
 {
@@ -422,9 +443,10 @@ static const struct {
 	bool (*output)(struct arena *arena, const struct word *words, size_t count, const struct word *document,
 		       struct word *ret_output);
 } programs[] = {
-	{ "base32", base64_output }, { "base64", base64_output }, { "cat", cat_output }, { "echo", echo_output },
+	{ "base32", base64_output }, { "base64", base64_output }, { "cat", cat_output },
+	{ "command", which_output }, { "echo", echo_output },
 	{ "openssl", openssl_output }, { "printf", printf_output }, { "rev", rev_output }, { "tee", cat_output },
-	{ "tr", tr_output }, { "xxd", xxd_output },
+	{ "tr", tr_output }, { "type", which_output }, { "which", which_output }, { "xxd", xxd_output },
 };
 
 bool decode_output(struct arena *arena, const struct word *words, size_t count, const struct word *document,

@@ -40,7 +40,8 @@ static bool normal_path(const char *text, char out[PATH_SIZE])
 	if (strncmp(text, "file://", 7) == 0)
 		rest = text += 7;
 	if (text[0] != '/' && text[0] != '~')
-		return str_copy(out, PATH_SIZE, strncmp(text, "./", 2) == 0 && text[2] ? text + 2 : text) == 0;
+		return str_copy(out, PATH_SIZE, strncmp(text, "./", 2) == 0 && text[2] ? text + 2 + strspn(text + 2, "/")
+												: text) == 0;
 	if (text[0] == '~') {
 		/* "/~/x" so that ".." behind it is worked out; "~user" is a home as well. */
 		rest = text + 1 + strcspn(text + 1, "/");
@@ -97,8 +98,10 @@ static bool match_path(const char *pattern, struct compared *compared)
 	if (glob_match(pattern, path))
 		return true;
 	/* /etc/sh?dow: a glob of the shell that may become what the pattern names. */
-	return compared->word->flags & WORD_GLOB && !strpbrk(pattern, "*?[") && fnmatch(path, pattern,
-		FNM_PATHNAME) == 0;
+	if (!(compared->word->flags & WORD_GLOB) || strpbrk(pattern, "*?["))
+		return false;
+	/* One that begins with a wildcard finds nothing but what lies here. */
+	return (*path == *pattern || !strchr("/~", *pattern)) && fnmatch(path, pattern, FNM_PATHNAME) == 0;
 }
 
 static bool match_compared(const char *pattern, struct compared *compared)

@@ -79,10 +79,31 @@ static void visit_case(struct shell *shell, TSNode node, struct stream *stream)
 	visit_condition(shell, node, stream);
 }
 
-/* a && b, a || b: the second happens if. */
+/* which NAME, command -v NAME: asks where a program lies, and nothing more. */
+static bool is_lookup(struct shell *shell, TSNode node)
+{
+	uint32_t size;
+	const char *text = walk_text(shell->walk, node, &size);
+
+	return node_is(node, "command") && (str_has_prefix(text, "which ") || str_has_prefix(text, "command -v ") ||
+					    str_has_prefix(text, "type -P "));
+}
+
+/* a && b, a || b: the second happens if. Of `which a || which b` only one says something. */
 static void visit_list(struct shell *shell, TSNode node, struct stream *stream)
 {
-	shell_statements(shell, node, stream);
+	bool is_instead = false;
+
+	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
+		struct stream unheard = { .input = stream->input, .document = stream->document };
+
+		if (!ts_node_is_named(each.node))
+			is_instead = node_is(each.node, "||");
+		else if (is_instead && stream->pieces.count && !stream->is_unknown && is_lookup(shell, each.node))
+			shell_statement(shell, each.node, &unheard);
+		else
+			shell_statement(shell, each.node, stream);
+	}
 }
 
 static void visit_function(struct shell *shell, TSNode node, struct stream *stream)
