@@ -3,7 +3,7 @@
 
 #include "verify/command/foreign.h"
 #include "verify/library/languages.h"
-#include "verify/shell/newline.h"
+#include "verify/shell/grammar.h"
 #include "verify/shell/shell.h"
 
 const TSLanguage *tree_sitter_bash(void);
@@ -11,7 +11,7 @@ const TSLanguage *tree_sitter_python(void);
 const TSLanguage *tree_sitter_javascript(void);
 
 const struct walker verify_walkers[LANGUAGE_COUNT] = {
-	[LANGUAGE_SHELL] = { tree_sitter_bash, walk_shell, shell_mend_newlines },
+	[LANGUAGE_SHELL] = { tree_sitter_bash, walk_shell, shell_mend },
 	[LANGUAGE_PYTHON] = { tree_sitter_python, walk_python },
 	[LANGUAGE_OTHER] = { NULL, walk_foreign },
 	[LANGUAGE_JAVASCRIPT] = { tree_sitter_javascript, walk_javascript },

@@ -133,6 +133,8 @@ static bool run_read(struct shell *shell, struct command *command)
 		size_t size = option_size(command->words, command->count, i, valued);
 
 		if (size && !str_equal(command->words[i].text, "-a")) {
+			if (str_equal(command->words[i].text, "-u") && i + 1 < command->count)
+				origins_add(&command->input, shell_descriptor(shell, command->words[i + 1].text));
 			i += size - 1;
 			continue;
 		}

@@ -97,11 +97,13 @@ void shell_run(struct shell *shell, struct command *command, struct stream *stre
 /* bash <(…) with a known content: the script that it reads. */
 static void run_process_script(struct shell *shell, const struct command *command)
 {
-	const struct word *content = shell_get(shell, " process");
+	const struct word *content = shell->process;
 	const char *name = command->count ? command->words[0].text : "";
 	enum verify_language language = language_of_interpreter(name);
 	bool is_source = str_equal(name, "source") || str_equal(name, ".");
 
+	/* Of this command alone: what it starts would start it again. */
+	shell->process = NULL;
 	if (content && command->count > 1 && (is_source || language == LANGUAGE_SHELL))
 		walk_nested(shell->walk, &(struct nested){ .language = LANGUAGE_SHELL, .code = content,
 							   .parent = OPERATION_NONE, .context = command->context });
@@ -176,6 +178,7 @@ void shell_command(struct shell *shell, TSNode node, const struct vec *extra, st
 	struct command command = { .span = walk_span(shell->walk, node), .context = shell->context };
 	size_t variables = shell->variables.count;
 	bool has_name = !ts_node_is_null(node_field(node, "name"));
+	const struct word *process;
 
 	shell->outgoing = stream->input;
 	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
@@ -194,9 +197,11 @@ void shell_command(struct shell *shell, TSNode node, const struct vec *extra, st
 		shell_words(shell, ((TSNode *)extra->items)[i], &words);
 	command.words = words.items;
 	command.count = words.count;
+	process = shell->process;
+	shell->process = NULL;
 	shell_run(shell, &command, stream);
-	if (shell_get(shell, " process"))
-		run_process_script(shell, &command);
+	shell->process = process;
+	run_process_script(shell, &command);
 	/* NAME=VALUE before a command is for that command. */
 	if (has_name && shell->variables.count > variables && words.count && !word_is(command.words, "read") &&
 	    !word_is(command.words, "eval") && !word_is(command.words, "printf") && !word_is(command.words,

@@ -166,7 +166,7 @@ static struct word trimmed(struct shell *shell, const struct word *value, const 
 	return *value;
 }
 
-/* ${x/A/B}, ${x//A/B}: plain text only. */
+/* ${x/A/B}, ${x//A/B}: plain text; with a pattern it is not known. */
 static struct word replaced(struct shell *shell, const struct word *value, const struct word *rule)
 {
 	bool is_all = rule->text[0] == '/';
@@ -178,6 +178,9 @@ static struct word replaced(struct shell *shell, const struct word *value, const
 	word_begin(&draft, shell->walk->operations->arena, value->span);
 	draft.flags = value->flags;
 	draft.origins = value->origins;
+	/* A pattern, or a mark that the grammar was spared (grammar.c). */
+	if (strcspn(from, "*[") < from_size || strchr(from, '?'))
+		return word_unknown(shell->walk->operations->arena, value->span, value->flags);
 	while (*at && from_size) {
 		if (strncmp(at, from, from_size) != 0) {
 			word_put(&draft, at++, 1);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/shell/shell.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -123,6 +125,50 @@ static bool is_socket(const struct word *target)
 	return strncmp(target->text, "/dev/tcp/", 9) == 0 || strncmp(target->text, "/dev/udp/", 9) == 0;
 }
 
+uint32_t shell_descriptor(const struct shell *shell, const char *number)
+{
+	unsigned long wanted = strtoul(number, NULL, 10);
+
+	for (size_t i = shell->descriptor_count; i > 0 && isdigit((unsigned char)*number); i--)
+		if (shell->descriptors[i - 1].number == wanted)
+			return shell->descriptors[i - 1].operation;
+	return OPERATION_NONE;
+}
+
+/* From 3 on: what is lower is what every command has, and is followed by itself. */
+static void open_descriptor(struct shell *shell, const char *number, uint32_t operation)
+{
+	unsigned long value = strtoul(number, NULL, 10);
+	struct shell_descriptor *last = &shell->descriptors[SHELL_DESCRIPTORS_MAX - 1];
+
+	if (value < 3 || value > 1024 || operation == OPERATION_NONE)
+		return;
+	if (shell->descriptor_count < SHELL_DESCRIPTORS_MAX)
+		last = &shell->descriptors[shell->descriptor_count++];
+	*last = (struct shell_descriptor){ (unsigned)value, operation };
+}
+
+/* <&5: what comes in is what comes from there. */
+static void redirect_from_descriptor(struct shell *shell, TSNode node, struct stream *inner)
+{
+	uint32_t operation = shell_descriptor(shell, walk_copy(shell->walk, node_field(node, "destination")));
+	struct operation *source = operations_get(shell->walk->operations, operation);
+
+	if (!source)
+		return;
+	inner->input = (struct origins){ 0 };
+	inner->document = NULL;
+	origins_add(&inner->input, operation);
+}
+
+/* >&5: what goes out goes there. */
+static void redirect_to_descriptor(struct shell *shell, TSNode node, const struct stream *inner)
+{
+	uint32_t operation = shell_descriptor(shell, walk_copy(shell->walk, node_field(node, "destination")));
+
+	operations_add_flows(shell->walk->operations, &inner->output, operation);
+}
+
 static void redirect_input(struct shell *shell, const struct redirections *found, struct stream *inner)
 {
 	for (size_t i = 0; i < found->file_count; i++) {
@@ -130,10 +176,16 @@ static void redirect_input(struct shell *shell, const struct redirections *found
 		struct word target;
 		uint32_t index;
 
-		if (!redirection_target(shell, found->files[i], &operator, &target) || operator[0] != '<')
+		if (!redirection_target(shell, found->files[i], &operator, &target)) {
+			if (operator[0] == '<')
+				redirect_from_descriptor(shell, found->files[i], inner);
+			continue;
+		}
+		if (operator[0] != '<')
 			continue;
 		index = is_socket(&target) ? add_path(shell, OP_NETWORK, &target, TRAIT_FETCHES)
 					   : add_path(shell, OP_READ, &target, 0);
+		open_descriptor(shell, walk_copy(shell->walk, node_field(found->files[i], "descriptor")), index);
 		inner->input = (struct origins){ 0 };
 		origins_add(&inner->input, index);
 		origins_join(&inner->input, &target.origins);
@@ -181,6 +233,8 @@ static bool redirect_output(struct shell *shell, const struct redirections *foun
 		if (operator[0] == '<')
 			continue;
 		is_gone |= is_output && !str_equal(operator, ">&-");
+		if (!is_file && is_output)
+			redirect_to_descriptor(shell, found->files[i], inner);
 		if (!is_file)
 			continue;
 		if (is_socket(&target))
@@ -188,6 +242,7 @@ static bool redirect_output(struct shell *shell, const struct redirections *foun
 		else
 			index = add_path(shell, OP_WRITE, &target,
 					 strstr(operator, ">>") ? TRAIT_APPENDS : TRAIT_TRUNCATES);
+		open_descriptor(shell, descriptor, index);
 		if (is_output || operator[0] == '&')
 			operations_add_flows(shell->walk->operations, &inner->output, index);
 		if (is_output && !is_socket(&target))

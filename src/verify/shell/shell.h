@@ -31,6 +31,14 @@ struct shell_function {
 	bool is_active, is_called;
 };
 
+/* exec 5<>/dev/tcp/…: what <&5 and >&5 lead to later. */
+struct shell_descriptor {
+	unsigned number;
+	uint32_t operation;
+};
+
+enum { SHELL_DESCRIPTORS_MAX = 32 };
+
 struct stream;
 
 struct shell {
@@ -44,6 +52,9 @@ struct shell {
 	bool has_arguments;   /* they are known */
 	unsigned calls, loops, conditions;
 	uint32_t context;     /* beside the walk's: CONTEXT_LOOP, … */
+	struct shell_descriptor descriptors[SHELL_DESCRIPTORS_MAX]; /* the newest of a number counts */
+	size_t descriptor_count;
+	const struct word *process; /* what a <(…) of the command that is looked at puts out; NULL: not known */
 	struct origins outgoing; /* what >(…) in the words that are looked at takes in */
 };
 
@@ -115,6 +126,8 @@ void shell_declaration(struct shell *shell, TSNode node, struct stream *stream);
 void shell_unset(struct shell *shell, TSNode node, struct stream *stream);
 
 /* redirect.c */
+/* What a descriptor of this number was opened as: an operation, or OPERATION_NONE. */
+uint32_t shell_descriptor(const struct shell *shell, const char *number);
 /* holder has the redirections; body is what they are for: a child of it, or itself (a command that begins with one). */
 void shell_redirected(struct shell *shell, TSNode holder, TSNode body, struct stream *stream);
 /* $(<FILE): a redirection without a command puts out what it reads. */

@@ -182,10 +182,12 @@ static void expand_process(struct shell *shell, TSNode node, bool is_quoted, str
 	shell->context = context;
 	word_put_unknown(draft, takes_in ? NULL : &stream.output, 0);
 	if (!stream.is_unknown && stream.pieces.count) {
-		struct word content = stream_word(shell, &stream, walk_span(shell->walk, node));
+		struct word *content = arena_alloc(arena_of(shell), sizeof *content);
 
 		/* Known to whoever runs it as a script: only the newest is kept. */
-		shell_set(shell, " process", &content);
+		if (content)
+			*content = stream_word(shell, &stream, walk_span(shell->walk, node));
+		shell->process = content;
 	}
 }
 
