@@ -5,6 +5,8 @@ import shlex
 
 import pytest
 
+from atoll import ROOT
+
 
 def judge(sandbox, texts):
     """The ids of what is found in each, less than medium left out."""
@@ -68,3 +70,82 @@ def test_a_text_is_judged_alike_in_a_file_and_as_a_word(sandbox, text):
 def test_options_of_what_sudo_starts_are_not_its_own(sandbox):
     assert not any(judge(sandbox, ["sudo pacman -S x", "sudo lshw -class disk", "sudo tar -Scf x y", "sudo -- ls -i"]))
     assert all(judge(sandbox, ["echo x | sudo -S ls", "sudo -i", "sudo -l", "sudo -u root -s"]))
+
+
+BASH = [
+    "for i do echo $i; done", "for i\ndo echo $i; done", 'x="${arg:$index:1}"', "exec 8<>V.input",
+    "exec 196<>/dev/tcp/127.0.0.1/99", "n=$(($1 + 0)) 2>/dev/null && echo x", "out=${1//&/\\&amp;}",
+    "(echo a 4>&-; echo 1 >&4) 3>&- 5<&- </dev/null | cat", "echo a\n\\true", "x=1\n\\true", "echo 2\n{true,x}",
+]
+
+
+# The lexer took the end of a line and the backslash for one word: what stood there was an argument of the line above.
+LINES = ["echo a", "echo a # b", "x=1", "export a", "a | b | c", "echo a > x", "unset a", "echo a 2>&1", "x=$(a)"]
+
+
+def test_a_backslash_at_the_begin_of_a_line_hides_nothing(sandbox):
+    found = judge(sandbox, [f"{line}\n{gap}\\rm -rf /etc\n" for line in LINES for gap in ("", "\n", "  ", "\t")])
+    assert all("destructive.remove-system" in ids for ids in found), found
+
+
+@pytest.mark.parametrize("text", BASH)
+def test_bash_that_the_grammar_does_not_know_is_read(sandbox, text):
+    """And what stands behind it is found."""
+    path = sandbox.write(sandbox.base / "text", f"{text}\nrm -rf /etc\n")
+    done = sandbox.run_atoll("verify", "--json", "--no-own-rules", "-l", "shell", str(path))
+    found = {one["id"]: one for one in json.loads(done.out)["findings"]}
+    assert "unknown.syntax" not in found and found["destructive.remove-system"]["line"] == text.count("\n") + 2, found
+
+
+# What is small and takes much: loops in loops that double a word, functions that call functions, code that runs code.
+LARGE = [
+    "x=a\n" + "".join(f"for v{i} in 1 2 3 4 5 6 7 8 9; do\n" for i in range(24)) + "x=$x$x\n" + "done\n" * 24,
+    "".join(f"f{i}() {{ {'f%d a$1; ' % (i + 1) * 12}}}\n" for i in range(8)) + "f8() { x=$1; }\nf0 z\n",
+    "su -c 'bash --rcfile <(echo \"bash a;bash b;bash c\")'",
+]
+
+
+@pytest.mark.parametrize("text", LARGE)
+def test_a_small_text_takes_little(sandbox, text):
+    """Steps are counted, and what they left out is no silence."""
+    path = sandbox.write(sandbox.base / "text", f"rm -rf /etc\n{text}")
+    done = sandbox.run_atoll("verify", "--json", "--no-own-rules", "-l", "shell", str(path))
+    answer = json.loads(done.out)
+    assert "destructive.remove-system" in {one["id"] for one in answer["findings"]}
+    assert answer["time_us"] < 1_500_000 and answer["operations"] < 5000, answer["time_us"]
+
+
+def severities(sandbox, texts):
+    files = [str(sandbox.write(sandbox.base / f"text-{at}", text)) for at, text in enumerate(texts)]
+    answers = []
+    for at in range(0, len(files), 200):
+        done = sandbox.run_atoll("verify", "--json", "--no-own-rules", "-l", "shell", "--", *files[at:at + 200])
+        assert done.code in (0, 1), done
+        answers += [json.loads(line) for line in done.out.splitlines()]
+    order = ("low", "medium", "high", "critical")
+    return [max((order.index(one["severity"]) for one in answer["findings"]), default=-1) for answer in answers]
+
+
+PADDING = {
+    "comments in front": lambda text: "# nothing\n" * 100 + text,
+    "commands in front": lambda text: "".join(f"echo {i}\n" for i in range(80)) + text,
+    "assignments in front": lambda text: "".join(f"value{i}=x{i}\n" for i in range(80)) + text,
+    "functions in front": lambda text: "".join(f"part{i}() {{ echo {i}; }}\n" for i in range(40)) + text,
+    "loops in front": lambda text: "for a in 1 2 3 4; do for b in 1 2 3; do echo $a $b; done; done\n" * 8 + text,
+    "commands behind": lambda text: text + "\n" + "".join(f"echo {i}\n" for i in range(80)),
+    "a document in front": lambda text:
+        "cat > /tmp/notes <<'NOTES'\n" + "words of no meaning\n" * 200 + "NOTES\n" + text,
+}
+
+
+@pytest.mark.parametrize("how", PADDING)
+def test_padding_never_lowers_a_verdict(sandbox, how):
+    """Every risky text of the corpus: what stands around it changes nothing of what it does."""
+    texts = []
+    for path in sorted((ROOT / "tests" / "corpus").glob("shell-risky*.jsonl")):
+        cases = [json.loads(line) for line in path.read_text().splitlines()]
+        texts += [one["text"] for one in cases if not one["text"].startswith("#!") and not one.get("broken")]
+    plain, padded = severities(sandbox, texts), severities(sandbox, [PADDING[how](text) for text in texts])
+    assert len(texts) > 1000
+    lower = [text for text, one, other in zip(texts, plain, padded) if other < one]
+    assert not lower, lower

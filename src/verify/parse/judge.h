@@ -28,6 +28,8 @@ struct judgement {
 	uint64_t deadline_ns;  /* of the time computed: what is said does not depend on who else is at work */
 	unsigned looks;        /* at the clock: not each time */
 	unsigned nested_count;
+	size_t nested_size;    /* bytes of nested texts, repetitions included */
+	size_t shell_steps;    /* statements of shells that were followed, repetitions included */
 	bool is_over;          /* a bound was hit: nothing more is walked */
 };
 

@@ -166,7 +166,9 @@ void walk_nested(struct walk *walk, struct nested *nested)
 	}
 	if (walk_is_over(walk))
 		return;
-	if (inner.nesting > NESTED_MAX || ++judgement->nested_count > NESTED_TEXTS_MAX) {
+	judgement->nested_size += code->size;
+	if (inner.nesting > NESTED_MAX || ++judgement->nested_count > NESTED_TEXTS_MAX ||
+	    judgement->nested_size > NESTED_SIZE_MAX) {
 		operations_doubt(walk->operations, DOUBT_DEPTH, code->span);
 		return;
 	}

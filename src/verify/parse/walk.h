@@ -19,7 +19,8 @@
 enum {
 	WALK_DEPTH_MAX = 250, /* levels of one tree */
 	NESTED_MAX = 12,      /* texts in texts */
-	NESTED_TEXTS_MAX = 2000, /* of one judgement */
+	NESTED_TEXTS_MAX = 2000, /* of one judgement, */
+	NESTED_SIZE_MAX = 2 << 20, /* and of how many bytes together */
 };
 
 struct judgement; /* of judge.c: parsers, clock, memory, counters */

@@ -36,12 +36,12 @@ static bool normal_path(const char *text, char out[PATH_SIZE])
 {
 	char joined[PATH_SIZE];
 	const char *rest = text;
+	bool is_below = strncmp(text, "./", 2) == 0 && text[2];
 
 	if (strncmp(text, "file://", 7) == 0)
 		rest = text += 7;
 	if (text[0] != '/' && text[0] != '~')
-		return str_copy(out, PATH_SIZE, strncmp(text, "./", 2) == 0 && text[2] ? text + 2 + strspn(text + 2, "/")
-												: text) == 0;
+		return str_copy(out, PATH_SIZE, is_below ? text + 2 + strspn(text + 2, "/") : text) == 0;
 	if (text[0] == '~') {
 		/* "/~/x" so that ".." behind it is worked out; "~user" is a home as well. */
 		rest = text + 1 + strcspn(text + 1, "/");

@@ -97,6 +97,7 @@ static bool run_alias(struct shell *shell, struct command *command)
 					     (size_t)(equals - command->words[i].text)),
 			.value = command->words[i],
 		};
+		alias->hash = shell_hash(alias->name ? alias->name : "");
 		if (!alias->name)
 			alias->name = "";
 		alias->value.text = equals + 1;

@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "verify/model/language.h"
+#include "verify/parse/judge.h"
 
 /* What a command of the shell is: its words, what is assigned before it, and whether it is a function or an alias. */
 
@@ -30,6 +31,11 @@ void shell_call(struct shell *shell, struct shell_function *function, const stru
 	}
 	if (shell->calls >= SHELL_CALLS_MAX)
 		return;
+	if (function->is_called && (shell->walk->judgement->shell_steps > SHELL_STEPS_MAX ||
+				    arena_of(shell)->size > SHELL_MEMORY_MAX)) {
+		operations_doubt(shell->walk->operations, DOUBT_SIZE, command->span);
+		return;
+	}
 	function->is_active = function->is_called = true;
 	shell->calls++;
 	shell->arguments = command->words;

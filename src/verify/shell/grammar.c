@@ -87,6 +87,18 @@ static void mend_closing(const char *text, char *at)
 		memset(at, ' ', size);
 }
 
+/* {rm,-rf,/}: words of a command, where the grammar sees the begin of a group. */
+static void mend_braces(char *at)
+{
+	size_t size = strcspn(at + 1, "} \t\n{\"'$`;|&()<>") + 1;
+
+	if (at[size] != '}' || !memchr(at, ',', size) || (at[size + 1] && !strchr(" \t\n;|&)", at[size + 1])))
+		return;
+	for (size_t i = 0; i <= size; i++)
+		if (strchr("{,}", at[i]))
+			at[i] = ' ';
+}
+
 static void mend_line(const char *text, char *begin, const char *end)
 {
 	for (char *at = begin; at < end; at++) {
@@ -94,6 +106,8 @@ static void mend_line(const char *text, char *begin, const char *end)
 
 		if (begins && strncmp(at, "for ", 4) == 0)
 			mend_for(at);
+		else if (begins && *at == '{')
+			mend_braces(at);
 		else if (strncmp(at, "${", 2) == 0)
 			mend_substring(at), mend_replacement(at);
 		else if (strncmp(at, "<>", 2) == 0)
@@ -129,8 +143,9 @@ bool shell_mend_grammar(struct walk *walk, TSNode root)
 		TSNode node = ts_tree_cursor_current_node(&cursor);
 		bool is_wrong = ts_node_is_missing(node) || node_is(node, "ERROR");
 
+		/* What is missing at the end began somewhere: { that is no group. */
 		if (is_wrong)
-			mend_node(walk, node, copy);
+			mend_node(walk, ts_node_is_missing(node) ? ts_node_parent(node) : node, copy);
 		goes_on = ts_node_has_error(node) && !is_wrong && ts_tree_cursor_goto_first_child(&cursor);
 		while (!goes_on && !(goes_on = ts_tree_cursor_goto_next_sibling(&cursor)))
 			if (!ts_tree_cursor_goto_parent(&cursor))

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "verify/parse/judge.h"
 
 /* Loops: once for each value that is known, and whether they end. */
 
@@ -117,10 +118,16 @@ void shell_c_for(struct shell *shell, TSNode node, struct stream *stream)
 	shell->context = context;
 }
 
-/* Once for each known value, as far as that is worth while. */
+static bool may_repeat(const struct shell *shell)
+{
+	return shell->walk->judgement->shell_steps < SHELL_REPEAT_STEPS_MAX &&
+	       arena_of(shell)->size < SHELL_REPEAT_MEMORY_MAX;
+}
+
+/* Once for each known value, as far as that is worth while; what is left of them is as good as any. */
 void shell_for(struct shell *shell, TSNode node, struct stream *stream)
 {
-	size_t max = shell->loops == 0 ? LOOP_VALUES_MAX : shell->loops == 1 ? 8 : 2;
+	size_t max = shell->loops == 0 ? LOOP_VALUES_MAX : shell->loops == 1 ? 8 : 2, rounds = 0;
 	const char *name = walk_copy(shell->walk, node_field(node, "variable"));
 	struct vec values = { 0 };
 	TSNode body = node_field(node, "body");
@@ -136,11 +143,11 @@ void shell_for(struct shell *shell, TSNode node, struct stream *stream)
 	}
 	shell->context |= CONTEXT_LOOP | (is_vast(shell, node, body) ? CONTEXT_ENDLESS : 0);
 	shell->loops++;
-	for (size_t i = 0; i < values.count && i < max && !walk_is_over(shell->walk); i++) {
-		shell_set(shell, name, (struct word *)values.items + i);
+	for (; rounds < values.count && rounds < max && may_repeat(shell) && !walk_is_over(shell->walk); rounds++) {
+		shell_set(shell, name, (struct word *)values.items + rounds);
 		shell_statement(shell, body, stream);
 	}
-	if (values.count == 0 || values.count > max) {
+	if (values.count == 0 || values.count > rounds) {
 		struct word unknown = word_unknown(arena_of(shell), walk_span(shell->walk, node), WORD_FROM_INPUT);
 
 		shell_set(shell, name, &unknown);

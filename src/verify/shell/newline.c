@@ -37,6 +37,21 @@ static const char *newline_in(const struct walk *walk, TSNode command)
 	return found;
 }
 
+/*
+ * A word that begins with the end of the line before it: the lexer takes "\n\\rm" for one. The backslash only says that
+ * no alias is meant, so a blank may stand there, where a semicolon might end up in a comment. NULL: it is none.
+ */
+static const char *backslash_of(const struct walk *walk, TSNode node)
+{
+	const char *text = walk->text + ts_node_start_byte(node), *end = walk->text + ts_node_end_byte(node);
+
+	if (*text != '\n' || !node_is(node, "word"))
+		return NULL;
+	while (text < end && strchr(" \t\r\n", *text))
+		text++;
+	return text + 1 < end && *text == '\\' && !strchr(" \t\r\n", text[1]) ? text : NULL;
+}
+
 /* What stands on one line has no newline anywhere below. */
 static bool has_newline(TSNode node)
 {
@@ -62,14 +77,17 @@ bool shell_mend_newlines(struct walk *walk, TSNode root)
 
 	do {
 		TSNode node = ts_tree_cursor_current_node(&cursor);
-		const char *newline;
+		const char *newline, *backslash;
 		bool is_command;
 
 		has_lines = has_newline(node);
 		is_command = has_lines && (node_is(node, "command") || node_is(node, "declaration_command"));
 		newline = is_command ? newline_in(walk, node) : NULL;
-		if (newline && !copy)
+		backslash = has_lines ? backslash_of(walk, node) : NULL;
+		if ((newline || backslash) && !copy)
 			copy = arena_text_n(walk->operations->arena, walk->text, walk->size);
+		if (backslash && copy)
+			copy[backslash - walk->text] = ' ';
 		if (newline && copy)
 			copy[newline - walk->text] = ';';
 	} while (go_to_next(&cursor, has_lines));

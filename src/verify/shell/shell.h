@@ -13,6 +13,12 @@
 enum {
 	SHELL_VARIABLES_MAX = 2000, SHELL_FUNCTIONS_MAX = 500, SHELL_ALIASES_MAX = 100,
 	SHELL_CALLS_MAX = 6, /* functions in functions */
+	/*
+	 * Statements, and memory, beyond which loops are followed once, as any of their rounds; and beyond which
+	 * a function that was followed before is a doubt. Steps, not time: machines differ, and what is found must not.
+	 */
+	SHELL_REPEAT_STEPS_MAX = 20000, SHELL_REPEAT_MEMORY_MAX = 32 << 20,
+	SHELL_STEPS_MAX = 300000, SHELL_MEMORY_MAX = 64 << 20,
 	/* In a word that is being expanded: a place where the shell splits it. */
 	SHELL_SPLIT = '\x02',
 	/* In the value of an array: between its items. */
@@ -21,11 +27,13 @@ enum {
 
 struct shell_variable {
 	const char *name;
+	uint32_t hash;        /* of the name */
 	struct word value;    /* an array's items have SHELL_ITEM between them */
 };
 
 struct shell_function {
 	const char *name;
+	uint32_t hash;        /* of the name */
 	TSNode body;
 	uint32_t operation;   /* its OP_FUNCTION */
 	bool is_active, is_called;
@@ -80,6 +88,8 @@ static inline void shell_statement(struct shell *shell, TSNode node, struct stre
 }
 
 /* state.c */
+/* A hash of a name: what is compared first where one is looked for. */
+uint32_t shell_hash(const char *name);
 /* The named children in order; what "&" follows is in the background. */
 void shell_statements(struct shell *shell, TSNode parent, struct stream *stream);
 void shell_set(struct shell *shell, const char *name, const struct word *value);

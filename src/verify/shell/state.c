@@ -6,12 +6,23 @@
 
 #include "base/str.h"
 
+/* FNV-1a: most names that are compared are others. */
+uint32_t shell_hash(const char *name)
+{
+	uint32_t hash = 2166136261U;
+
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 16777619U;
+	return hash;
+}
+
 static struct shell_variable *find(const struct vec *vec, const char *name)
 {
 	struct shell_variable *items = vec->items;
+	uint32_t hash = shell_hash(name);
 
 	for (size_t i = vec->count; i > 0; i--) {
-		if (str_equal(items[i - 1].name, name))
+		if (items[i - 1].hash == hash && str_equal(items[i - 1].name, name))
 			return &items[i - 1];
 	}
 	return NULL;
@@ -34,7 +45,7 @@ void shell_set(struct shell *shell, const char *name, const struct word *value)
 	/* It may be this or what it was before. */
 	if (shell->conditions && was_there)
 		kept.flags &= ~(uint32_t)WORD_EXACT;
-	*variable = (struct shell_variable){ arena_text(arena, name), kept };
+	*variable = (struct shell_variable){ arena_text(arena, name), shell_hash(name), kept };
 	if (!variable->name)
 		variable->name = "";
 }
@@ -118,9 +129,10 @@ struct word shell_value(struct shell *shell, const char *name, struct span span)
 struct shell_function *shell_function(const struct shell *shell, const char *name)
 {
 	struct shell_function *items = shell->functions.items;
+	uint32_t hash = shell->functions.count ? shell_hash(name) : 0;
 
 	for (size_t i = shell->functions.count; i > 0; i--) {
-		if (str_equal(items[i - 1].name, name))
+		if (items[i - 1].hash == hash && str_equal(items[i - 1].name, name))
 			return &items[i - 1];
 	}
 	return NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "verify/parse/judge.h"
 
 /*
  * The shell's walker: follows statements in order with what it knows of variables. It runs nothing, so both sides of a
@@ -119,6 +120,7 @@ static void visit_function(struct shell *shell, TSNode node, struct stream *stre
 	if (!function)
 		return;
 	*function = (struct shell_function){ .name = walk_copy(shell->walk, name), .body = node_field(node, "body") };
+	function->hash = shell_hash(function->name);
 	function->operation = walk_add(shell->walk, OP_FUNCTION, walk_span(shell->walk, node), shell->context);
 	operations_add_text(shell->walk->operations, function->operation, function->name);
 }
@@ -205,6 +207,7 @@ static void visit_statement(struct shell *shell, TSNode node, struct stream *str
 
 	if (ts_node_is_null(node) || !walk_enter(shell->walk, node))
 		return;
+	shell->walk->judgement->shell_steps++;
 	type = ts_node_type(node);
 	while (at < ARRAY_SIZE(kinds) && !str_equal(type, kinds[at].type))
 		at++;
