@@ -93,6 +93,11 @@ TASKS = {
         "url": "CODEX_QUIET_MODE=1", "inject": "header: Authorization, kind: bearer",
         "env": "OPENAI_API_KEY", "key": "sk-proj-Hn4cT8wQm2LxVb7yRf3pKd9sJz", "header": "authorization",
     },
+    "opencode": {
+        "words": ["opencode", "run", "-m", "anthropic/claude-sonnet-4-5", "write the file"],
+        "url": "OPENCODE_QUIET=1", "inject": "header: x-api-key",
+        "env": "ANTHROPIC_API_KEY", "key": "sk-ant-api03-Wq8nT4vKx2LmB7yRf3pZd9sJ", "header": "x-api-key",
+    },
     "gemini": {
         "words": ["gemini", "-y", "-p", "write the file", "-m", "gemini-2.5-flash"],
         "url": "GOOGLE_GEMINI_BASE_URL=https://web.test:{port}", "inject": "header: x-goog-api-key",
@@ -116,6 +121,9 @@ def test_an_agent_does_a_task_with_a_key_that_it_does_not_have(sandbox, installe
         if agent == "gemini":
             sandbox.write(sandbox.home / ".gemini" / "settings.json", json.dumps(
                 {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}}))
+        if agent == "opencode":
+            sandbox.write(sandbox.home / ".config" / "opencode" / "opencode.json", json.dumps(
+                {"provider": {"anthropic": {"options": {"baseURL": f"https://web.test:{model.port}/v1"}}}}))
         done = sandbox.run([word.format(port=model.port) for word in task["words"]], policy=policy, timeout=150,
                            options=["-e", task["url"].format(port=model.port)],
                            env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", **test_hosts(),

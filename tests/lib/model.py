@@ -73,9 +73,11 @@ class Model:
     def messages(self, body):
         names = {tool.get("name") for tool in body.get("tools", [])}
         is_back = "tool_result" in json.dumps(body.get("messages", [])[-1:])
-        if "Write" in names and not is_back:
-            block = {"type": "tool_use", "id": "toolu_1", "name": "Write",
-                     "input": {"file_path": self.path, "content": self.content}}
+        name, field = next(((name, field) for name, field in (("Write", "file_path"), ("write", "filePath"))
+                            if name in names), (None, None))
+        if name and not is_back:
+            block = {"type": "tool_use", "id": "toolu_1", "name": name,
+                     "input": {field: self.path, "content": self.content}}
         else:
             block = {"type": "text", "text": SENTENCE}
         stop = "tool_use" if block["type"] == "tool_use" else "end_turn"
