@@ -13,7 +13,7 @@
 
 _Static_assert((int)POLICY_SECRETS_MAX <= (int)SECRET_GIVE_MAX, "whatever a policy names can be given at once");
 
-enum { ABOVE_GIVEN = SECRET_PLACEHOLDER_FD + 1, VARIABLES_EACH = 3 };
+enum { ABOVE_GIVEN = SECRET_PLACEHOLDER_FD + 1, VARIABLES_EACH = 3, GIVEN_MAX = POLICY_SECRETS_MAX + 8 };
 
 /* While placeholders come in. */
 struct arrival {
@@ -113,7 +113,7 @@ static int run(const char *const *names, size_t count, const struct dirs *dirs, 
 	       struct err *err)
 {
 	char vault[PATH_MAX];
-	const char *argv[POLICY_SECRETS_MAX + 8] = { "atoll-secret", "--directory", vault, "give" };
+	const char *argv[GIVEN_MAX] = { "atoll-secret", "--directory", vault, "--project", dirs->project, "give" };
 	const struct program program = {
 		.name = "atoll-secret", .argv = argv, .fd_count = 2,
 		.fds = { { pairs[0].far_fd, SECRET_FD }, { pairs[1].far_fd, SECRET_PLACEHOLDER_FD } },
@@ -122,7 +122,7 @@ static int run(const char *const *names, size_t count, const struct dirs *dirs, 
 
 	if (r < 0)
 		return err_set(err, ERR_USAGE, -r, "secret", "a directory's path is too long");
-	memcpy(argv + 4, names, count * sizeof *names);
+	memcpy(argv + 6, names, count * sizeof *names);
 	r = program_run(&program, err);
 	return r > 0 ? 1 : r;
 }

@@ -16,6 +16,12 @@ static const char *const prefixes[] = {
 	"AKIA", "ASIA", "AIza", "ya29.", "hf_", "npm_", "pypi-", "dop_v1_", "gsk_", "r8_", "SG.",
 };
 
+/* What a seed gives, used up one by one. */
+struct draws {
+	uint64_t numbers[PLACEHOLDER_MAX + PLACEHOLDER_RANDOM_MIN];
+	size_t used;
+};
+
 /* Everything from which the random characters come, at most all letters and digits. */
 struct alphabet {
 	char letters[sizeof LOWER UPPER DIGITS];
@@ -83,9 +89,10 @@ static struct alphabet alphabet_of(const char *value, size_t size)
 	return alphabet;
 }
 
-static char pick(const struct alphabet *alphabet)
+/* 64 bits for each character: that some letters come 2^-58 more often is nothing. */
+static char pick(const struct alphabet *alphabet, struct draws *draws)
 {
-	return alphabet->letters[randombytes_uniform((uint32_t)alphabet->count)];
+	return alphabet->letters[draws->numbers[draws->used++] % alphabet->count];
 }
 
 /* What structures a key, and what fills base64 up at its end, stays where it is. */
@@ -98,7 +105,7 @@ static bool stays(const char *value, size_t size, size_t at)
 	return at == size;
 }
 
-static void make(const char *value, size_t size, char out[PLACEHOLDER_MAX + 1])
+static void make(const char *value, size_t size, struct draws *draws, char out[PLACEHOLDER_MAX + 1])
 {
 	size_t prefix = prefix_size(value, size), random_count = 0, at = prefix;
 	struct alphabet alphabet = alphabet_of(value + prefix, size - prefix);
@@ -107,22 +114,47 @@ static void make(const char *value, size_t size, char out[PLACEHOLDER_MAX + 1])
 	for (; at < size && at < PLACEHOLDER_MAX; at++) {
 		bool is_kept = stays(value, size, at);
 
-		out[at] = is_kept ? value[at] : pick(&alphabet);
+		out[at] = is_kept ? value[at] : pick(&alphabet, draws);
 		random_count += !is_kept;
 	}
 	/* Where separators fill all that there is room for, the last of them give way. */
 	while (random_count < PLACEHOLDER_RANDOM_MIN) {
 		if (at == PLACEHOLDER_MAX)
 			at -= PLACEHOLDER_RANDOM_MIN;
-		out[at++] = pick(&alphabet);
+		out[at++] = pick(&alphabet, draws);
 		random_count++;
 	}
 	out[at] = 0;
 }
 
-void placeholder_make(const uint8_t *value, size_t size, char out[PLACEHOLDER_MAX + 1])
+/* A seed of its own for each secret, project and try; each part ends with a NUL, so that no two say the same. */
+static void make_seed(const struct placeholder_of *of, uint8_t round, uint8_t seed[randombytes_SEEDBYTES])
 {
-	do
-		make((const char *)value, size, out);
-	while (strlen(out) == size && memcmp(out, value, size) == 0);
+	static const char use[] = "atoll placeholder 1";
+	crypto_generichash_state state;
+
+	_Static_assert(randombytes_SEEDBYTES >= crypto_generichash_BYTES_MIN, "a hash is a seed");
+	crypto_generichash_init(&state, of->key, PLACEHOLDER_KEY_SIZE, randombytes_SEEDBYTES);
+	crypto_generichash_update(&state, (const unsigned char *)use, sizeof use);
+	crypto_generichash_update(&state, (const unsigned char *)of->project, strlen(of->project) + 1);
+	crypto_generichash_update(&state, (const unsigned char *)of->name, strlen(of->name) + 1);
+	crypto_generichash_update(&state, &round, 1);
+	crypto_generichash_final(&state, seed, randombytes_SEEDBYTES);
+	sodium_memzero(&state, sizeof state);
+}
+
+void placeholder_make(const struct placeholder_of *of, const uint8_t *value, size_t size,
+		      char out[PLACEHOLDER_MAX + 1])
+{
+	unsigned char seed[randombytes_SEEDBYTES], round = 0;
+	struct draws draws;
+
+	do {
+		make_seed(of, round++, seed);
+		draws.used = 0;
+		randombytes_buf_deterministic(draws.numbers, sizeof draws.numbers, seed);
+		make((const char *)value, size, &draws, out);
+	} while (strlen(out) == size && memcmp(out, value, size) == 0);
+	sodium_memzero(seed, sizeof seed);
+	sodium_memzero(&draws, sizeof draws);
 }

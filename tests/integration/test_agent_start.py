@@ -114,3 +114,34 @@ def test_the_shipped_policies_with_a_key_use_one_secret(sandbox, agent):
     done = sandbox.run_atoll("policy", "-p", f"{agent}-key", "explain", "--json", "http.request", "POST",
                              f"https://{host}/v1/x")
     assert done.code == 0 and len(json.loads(done.out)["secrets"]) == 1, done
+
+
+def test_a_key_that_stays_outside_is_named_once(sandbox):
+    outside = {"ANTHROPIC_API_KEY": "sk-ant-very-secret", "OLLAMA_HOST": "127.0.0.1", "EMPTY_API_KEY": "", "OTHER": "x"}
+    done = sandbox.run(["true"], policy="claude", env=outside)
+    line, = [line for line in done.err.splitlines() if "ANTHROPIC_API_KEY" in line]
+    assert "atoll secret set anthropic" in line and "-p claude-key" in line and "-e ANTHROPIC_API_KEY" in line, done
+    assert "-e OLLAMA_HOST" in done.err and "EMPTY" not in done.err and "OTHER" not in done.err, done
+    assert "very-secret" not in done.err
+    done = sandbox.run(["true"], policy="claude", env=outside)
+    assert "ANTHROPIC_API_KEY" not in done.err and "OLLAMA_HOST" not in done.err, done
+
+
+def test_a_key_that_comes_in_is_not_named(sandbox):
+    done = sandbox.run("echo $GH_TOKEN", env={"GH_TOKEN": "x"}, options=["-e", "GH_TOKEN"])
+    assert done.out == "x\n" and "GH_TOKEN" not in done.err, done
+    sandbox.run_atoll("secret", "set", "anthropic", stdin=b"sk-ant-api03-Zk3vQ9mB7xLpT2wRfYcD8hJn")
+    done = sandbox.run("echo $ANTHROPIC_API_KEY", policy="claude-key", env={"ANTHROPIC_API_KEY": "outside"})
+    assert done.out.startswith("sk-ant-api03-") and "ANTHROPIC_API_KEY" not in done.err, done
+
+
+def test_a_placeholder_is_the_same_in_each_run_of_a_project(sandbox):
+    secret = b"sk-ant-api03-Zk3vQ9mB7xLpT2wRfYcD8hJn"
+    sandbox.run_atoll("secret", "set", "anthropic", stdin=secret)
+    other = sandbox.make_directory(sandbox.home / "other")
+    seen = [sandbox.run("echo $ANTHROPIC_API_KEY", policy="claude-key", cwd=cwd).out
+            for cwd in (sandbox.project, sandbox.project, other)]
+    assert seen[0] == seen[1] != seen[2] and secret.decode() not in seen[0], seen
+    # Another value of the same shape tells nothing, and asks no agent again.
+    sandbox.run_atoll("secret", "set", "anthropic", stdin=b"sk-ant-api03-aB1cD2eF3gH4iJ5kL6mN7oPq")
+    assert sandbox.run("echo $ANTHROPIC_API_KEY", policy="claude-key").out == seen[0]

@@ -17,6 +17,7 @@
 enum { MESSAGE_MAX = SECRET_VALUE_MAX + SECRET_PLACEHOLDER_MAX + 1024, SEND_BUFFER = 1 << 20 };
 
 _Static_assert((int)SECRET_PLACEHOLDER_MAX == (int)PLACEHOLDER_MAX, "placeholders fit into their message");
+_Static_assert((int)PLACEHOLDER_KEY_SIZE == (int)SEAL_KEY_SIZE, "the vault's key is the placeholders'");
 
 static int prepare_socket(int fd, struct err *err)
 {
@@ -59,7 +60,8 @@ static int send_all(struct job *job, struct buf *out)
 		const struct secret *secret = secrets_find(job->vault.secrets, job->words[i]);
 		struct secret_value value = { secret->name, (const char *)secret->value, secret->size, placeholder };
 
-		placeholder_make(secret->value, secret->size, placeholder);
+		placeholder_make(&(struct placeholder_of){ job->vault.key->bytes, job->project, secret->name },
+				 secret->value, secret->size, placeholder);
 		r = send_frame(job, SECRET_FD, out, secret_put_value(out, &value));
 		if (r == 0)
 			r = send_frame(job, SECRET_PLACEHOLDER_FD, out,

@@ -17,6 +17,7 @@ struct job {
 	int tty_fd;              /* FD_NONE where there is no terminal */
 	char **words;            /* behind the verb: valid names; borrowed */
 	size_t word_count;
+	const char *project;     /* of give: whose placeholders; "": nobody said */
 	bool json;
 	struct err *err;
 };

@@ -23,13 +23,14 @@
 #include "wire/secret.h"
 
 struct secret_options {
-	const char *directory;
+	const char *directory, *project;
 	bool json;
 };
 
 static const struct option options[] = {
 	{ 0, "directory", "DIR", "the directory of the vault", OPTION_TEXT,
 	  offsetof(struct secret_options, directory) },
+	{ 0, "project", "DIR", "give: the project of the run", OPTION_TEXT, offsetof(struct secret_options, project) },
 	{ 0, "json", NULL, "list: one JSON array", OPTION_FLAG, offsetof(struct secret_options, json) },
 };
 
@@ -147,6 +148,7 @@ static int run(int argc, char **argv, struct err *err)
 	job.words = argv + rest + 1;
 	job.word_count = rest < argc ? (size_t)(argc - rest - 1) : 0;
 	job.json = given.json;
+	job.project = given.project ? given.project : "";
 	r = verb ? check_usage(verb, &given, job.word_count, err) : set_unknown(argv[rest], err);
 	if (r == 0)
 		r = check_names(job.words, job.word_count, err);

@@ -6,15 +6,27 @@
 
 #include <cmocka.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "vault/placeholder.h"
 
+static uint8_t key[PLACEHOLDER_KEY_SIZE];
+
+static void make_of(const char *project, const char *name, const char *value, char out[PLACEHOLDER_MAX + 1])
+{
+	placeholder_make(&(struct placeholder_of){ key, project, name }, (const uint8_t *)value, strlen(value), out);
+}
+
+/* Another one each time: by another name. */
 static const char *make(const char *value)
 {
 	static char out[PLACEHOLDER_MAX + 1];
+	static unsigned count;
+	char name[32];
 
-	placeholder_make((const uint8_t *)value, strlen(value), out);
+	snprintf(name, sizeof name, "n%u", count++);
+	make_of("/p", name, value, out);
 	return out;
 }
 
@@ -28,17 +40,40 @@ static size_t common(const char *a, const char *b)
 	return count;
 }
 
+/* An agent that remembers its key is asked once; what stands in it tells nothing of the value. */
+static void test_it_is_stable_for_a_project_and_not_by_the_value(void **state)
+{
+	static const char value[] = "sk-Zk3vQ9mBx7LpT2wRfYcD8hJn", other[] = "sk-aB1cD2eF3gH4iJ5kL6mN7oPq";
+	char first[PLACEHOLDER_MAX + 1], again[PLACEHOLDER_MAX + 1];
+
+	make_of("/p", "a", value, first);
+	make_of("/p", "a", value, again);
+	assert_string_equal(first, again);
+	make_of("/p", "a", other, again);
+	assert_string_equal(first, again);
+	make_of("/q", "a", value, again);
+	assert_true(common(first + 3, again + 3) < 8);
+	make_of("/p", "b", value, again);
+	assert_true(common(first + 3, again + 3) < 8);
+	make_of("/p/a", "", value, again);
+	assert_string_not_equal(first, again);
+	key[0] ^= 1;
+	make_of("/p", "a", value, again);
+	key[0] ^= 1;
+	assert_true(common(first + 3, again + 3) < 8);
+}
+
 static void test_the_shape_stays(void **state)
 {
-	static const char key[] = "sk-ant-api03-Zk3vQ9_mB-7xLpT2wRfYcD8hJnA5sGu1";
-	const char *made = make(key);
+	static const char secret[] = "sk-ant-api03-Zk3vQ9_mB-7xLpT2wRfYcD8hJnA5sGu1";
+	const char *made = make(secret);
 
-	assert_int_equal(strlen(made), strlen(key));
+	assert_int_equal(strlen(made), strlen(secret));
 	assert_memory_equal(made, "sk-ant-api03-", 13);
 	assert_int_equal(made[19], '_');
 	assert_int_equal(made[22], '-');
-	assert_string_not_equal(made, key);
-	assert_true(common(made + 13, key + 13) < 12);
+	assert_string_not_equal(made, secret);
+	assert_true(common(made + 13, secret + 13) < 12);
 }
 
 static void test_classes_stay(void **state)
@@ -121,6 +156,7 @@ static int start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_it_is_stable_for_a_project_and_not_by_the_value),
 		cmocka_unit_test(test_the_shape_stays),	    cmocka_unit_test(test_classes_stay),
 		cmocka_unit_test(test_other_characters_go), cmocka_unit_test(test_user_and_password),
 		cmocka_unit_test(test_short_ones_grow),	    cmocka_unit_test(test_long_ones_are_cut),
