@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "gate-exec/file.h"
+#include "gate-exec/own-program.h"
 #include "gate-exec/verifier-result.h"
 #include "gate-exec/verifier-rules.h"
 #include "os/clock.h"
@@ -43,6 +44,7 @@ struct verifier {
 	struct run *run;
 	struct verifier_owner owner;
 	struct verifier_noted noted;
+	struct own_program own;
 	int near_fd, timer_fd;       /* owned */
 	struct loop_source near_source, timer_source;
 	struct pidref process;
@@ -142,14 +144,19 @@ static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_
 	return r;
 }
 
-/* The file as its caller would open it; FD_NONE and *ret_errnum where it cannot be looked at. */
-static int open_script(pid_t pid, const char *path, int *ret_errnum)
+/*
+ * The file as its caller would open it; FD_NONE and *ret_errnum where it cannot be looked at, or need not (ENOENT): it
+ * is the agent's own program.
+ */
+static int open_script(const struct verifier *gate, pid_t pid, const char *path, int *ret_errnum)
 {
 	struct watch_exec as = { .pid = pid, .dir_fd = AT_FDCWD, .exe = path };
 	struct exec_file file = EXEC_FILE_NONE;
 	char link[32];
 	int r = exec_file_open(&file, &as), fd = FD_NONE;
 
+	if (r == 0 && own_program_is(&gate->own, &file.st))
+		r = -ENOENT;
 	if (r == 0)
 		r = str_format(link, sizeof link, "/proc/self/fd/%d", file.fd);
 	if (r == 0)
@@ -197,7 +204,7 @@ static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_
 	/* Its caller may be gone meanwhile. */
 	if (!wait)
 		return 0;
-	fd = open_script(wait->pid, path, &errnum);
+	fd = open_script(gate, wait->pid, path, &errnum);
 	/* What is not there, its interpreter will not find either. */
 	if ((errnum == ENOENT || errnum == ENOTDIR) && !looks_elsewhere(wait, path))
 		question.path = "";
@@ -362,6 +369,7 @@ int verifier_prepare(struct verifier **ret_gate, struct run *run, const struct v
 	gate->near_fd = gate->timer_fd = gate->made_fd = FD_NONE;
 	gate->process = PIDREF_NONE;
 	gate->rules = VERIFIER_RULES_NONE;
+	gate->own = own_program_find(run);
 	/* Nothing was kept: what judges commands is started by the first one, whatever it is, and parses. */
 	(void)!verifier_rules_find(run, &gate->rules);
 	*ret_gate = gate;
@@ -429,16 +437,18 @@ static const char *name_to_judge(const struct verifier *gate, const struct watch
  * -ENOENT, -ENOTDIR, -EACCES: the exec fails so, as those do with which a shell looks for a program in one directory
  * after the other; another error: nobody can tell what it is.
  */
-static int open_executed(const struct watch_exec *exec, char path[PATH_MAX], int *ret_fd)
+static int open_executed(const struct verifier *gate, const struct watch_exec *exec, char path[PATH_MAX], int *ret_fd)
 {
 	struct exec_file file = EXEC_FILE_NONE;
 	int r = exec_file_open(&file, exec);
 	char link[32];
+	bool is_script;
 
 	*ret_fd = FD_NONE;
-	if (r == 0 && (file.line[0] || file.is_text))
+	is_script = r == 0 && (file.line[0] || file.is_text) && !own_program_is(&gate->own, &file.st);
+	if (is_script)
 		r = str_format(link, sizeof link, "/proc/self/fd/%d", file.fd);
-	if (r == 0 && (file.line[0] || file.is_text))
+	if (r == 0 && is_script)
 		r = *ret_fd = fd_open_at(AT_FDCWD, link, O_RDONLY | O_NONBLOCK, 0);
 	(void)!str_copy(path, PATH_MAX, r >= 0 ? file.path : "");
 	exec_file_done(&file);
@@ -523,7 +533,7 @@ int verifier_ask(struct verifier *gate, const struct watch_exec *exec, uint64_t 
 
 	*ret_outcome = (struct verify_outcome){ .action = VERIFY_OFF };
 	*ret_errnum = 0;
-	r = open_executed(exec, path, &fd);
+	r = open_executed(gate, exec, path, &fd);
 	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES) {
 		*ret_errnum = -r;
 		return 0;

@@ -145,3 +145,49 @@ def test_a_placeholder_is_the_same_in_each_run_of_a_project(sandbox):
     # Another value of the same shape tells nothing, and asks no agent again.
     sandbox.run_atoll("secret", "set", "anthropic", stdin=b"sk-ant-api03-aB1cD2eF3gH4iJ5kL6mN7oPq")
     assert sandbox.run("echo $ANTHROPIC_API_KEY", policy="claude-key").out == seen[0]
+
+
+BAD = """#!/usr/bin/env python3
+import shutil, sys
+print("ran", flush=True)
+if len(sys.argv) > 9:
+    shutil.rmtree("/")
+"""
+
+
+def judged(sandbox, done):
+    log = sandbox.audit_log(done.session).read_text().splitlines()
+    return [entry for entry in map(json.loads, log) if entry["type"] == "exec.verify"]
+
+
+def own_program(sandbox, where, command="some-agent"):
+    program = sandbox.write(where, BAD, 0o755)
+    return program, sandbox.policy(f"atoll: 1\nextends: medium\nagent: {{command: [{command}]}}\n")
+
+
+def test_the_agents_own_program_is_not_judged(sandbox):
+    program, policy = own_program(sandbox, sandbox.home / ".local" / "bin" / "some-agent")
+    env = {"PATH": f"{program.parent}:/usr/bin:/bin"}
+    control = sandbox.run([program], env=env)
+    assert control.out == "ran\n" and judged(sandbox, control), control
+    for words in ([], [program], ["python3", program]):
+        done = sandbox.run(words, policy=policy, env=env)
+        assert done.out == "ran\n" and not judged(sandbox, done), (words, done)
+    # Only that file: not what it writes, not a copy, and what the agent does is judged as ever.
+    done = sandbox.run(f"cp {program} /tmp/copy && python3 /tmp/copy", policy, env=env)
+    assert done.out == "ran\n" and judged(sandbox, done), done
+
+
+def test_an_own_program_that_the_agent_could_change_is_judged(sandbox):
+    program, policy = own_program(sandbox, sandbox.project / "some-agent", command=sandbox.project / "some-agent")
+    done = sandbox.run([], policy=policy)
+    assert done.out == "ran\n" and judged(sandbox, done), done
+    # By another name of the same file, in a tree that is written: it is another one then.
+    program, _ = own_program(sandbox, sandbox.home / ".local" / "bin" / "some-agent")
+    kept = sandbox.make_directory(sandbox.home / "kept")
+    os.link(program, kept / "same")
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles: {write: [~/kept]}\nagent: {command: [some-agent]}\n")
+    env = {"PATH": f"{program.parent}:/usr/bin:/bin"}
+    assert not judged(sandbox, sandbox.run([], policy=policy, env=env))
+    done = sandbox.run(f"echo '# more' >>{kept}/same && some-agent", policy, env=env)
+    assert judged(sandbox, done), done

@@ -11,6 +11,7 @@
 #include "gate-exec/verifier.h"
 #include "os/path.h"
 #include "policy/decide.h"
+#include "session/host-program.h"
 #include "session/narrowing.h"
 
 /* The few lines that a person sees at the end of a run, on stderr, and only when there is something to say.
@@ -34,39 +35,6 @@ static void put_ended(const struct box *box, struct buf *out)
 	buf_put_text(out, box->run.course.hit_count ? ")\n" : "\n");
 }
 
-static const char *find_path_variable(char *const *env)
-{
-	for (size_t i = 0; env && env[i]; i++)
-		if (strncmp(env[i], "PATH=", 5) == 0)
-			return env[i] + 5;
-	return "";
-}
-
-/* The file that the caller's shell would have run: its real path, or "". */
-static void find_on_host(const struct run_request *request, const char *command, char out[PATH_MAX])
-{
-	const char *path = find_path_variable(request->command.env);
-	char candidate[PATH_MAX];
-
-	*out = 0;
-	if (strchr(command, '/')) {
-		if (*command != '/' ? path_join(candidate, sizeof candidate, request->cwd, command) < 0
-				    : str_copy(candidate, sizeof candidate, command) < 0)
-			return;
-		if (access(candidate, X_OK) != 0 || path_real(candidate, out, PATH_MAX) < 0)
-			*out = 0;
-		return;
-	}
-	for (size_t length; *path; path += length + (path[length] == ':')) {
-		length = strcspn(path, ":");
-		if (*path == '/' &&
-		    str_format(candidate, sizeof candidate, "%.*s/%s", (int)length, path, command) == 0 &&
-		    access(candidate, X_OK) == 0 && path_real(candidate, out, PATH_MAX) == 0)
-			return;
-	}
-	*out = 0;
-}
-
 /* There on the host and not inside: which of both reasons it is decides what is to be done. */
 static void put_not_found(const struct box *box, const char *command, struct buf *out)
 {
@@ -74,7 +42,7 @@ static void put_not_found(const struct box *box, const char *command, struct buf
 	enum file_class class;
 	size_t rule;
 
-	find_on_host(box->run.request, command, path);
+	host_program_find(box->run.request, command, path);
 	buf_put_text(out, ": not found in the sandbox");
 	if (!*path) {
 		buf_put_text(out, "; see what is there with: atoll policy show\n");

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Which file of the host a command means: what the caller's shell would run. It says nothing of whether the sandbox
+ * shows that file. Run by atoll-box.
+ */
+
+#include <limits.h>
+
+struct run_request;
+
+/* The real path of what command means to the caller of the run, by its PATH and working directory; "": nothing. */
+void host_program_find(const struct run_request *request, const char *command, char out[PATH_MAX]);
