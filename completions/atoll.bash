@@ -9,7 +9,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret snapshot stop token top trust undo verify version'
+		_atoll_reply -W 'alerts apply approve ask baseline checkpoints deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret snapshot stop token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -118,6 +118,12 @@ _atoll()
 		else
 			:
 		fi ;;
+	checkpoints)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--json --help'
+		else
+			:
+		fi ;;
 	deny)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--json --help'
@@ -176,7 +182,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask baseline deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret snapshot stop token top trust undo verify version'
+			_atoll_reply -W 'alerts apply approve ask baseline checkpoints deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret snapshot stop token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -223,7 +229,7 @@ _atoll()
 		fi ;;
 	snapshot)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-m --message -l --list --remove --json --help'
+			_atoll_reply -W '-m --message -l --list --remove --turn --json --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
 		fi ;;

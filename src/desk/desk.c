@@ -130,6 +130,11 @@ static int pass_on(struct desk *desk, struct line *line, uint32_t id)
 		frame_put_u32(&desk->out, id);
 		frame_put_string(&desk->out, line->token);
 		break;
+	case LINE_CHECKPOINT:
+		frame_begin(&desk->out, DESK_CHECKPOINT);
+		frame_put_u32(&desk->out, id);
+		frame_put_string(&desk->out, line->checkpoint);
+		break;
 	case LINE_STATUS:
 		frame_begin(&desk->out, DESK_STATUS);
 		frame_put_u32(&desk->out, id);

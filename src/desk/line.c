@@ -151,6 +151,15 @@ static const char *read_token(struct line *line, const json_t *value)
 	return NULL;
 }
 
+static const char *read_checkpoint(struct line *line, const json_t *value)
+{
+	line->kind = LINE_CHECKPOINT;
+	line->checkpoint = json_string_value(value);
+	return line->checkpoint && strlen(line->checkpoint) < DESK_REASON_MAX
+		       ? NULL
+		       : "\"checkpoint\" is a text of at most 1023 bytes";
+}
+
 struct member {
 	const char *name;
 	const char *(*read)(struct line *line, const json_t *value);
@@ -168,6 +177,7 @@ static const struct member members[] = {
 	{ "status", read_status, true },   { "subject", read_subject, false }, { "reason", read_reason, false },
 	{ "seconds", read_seconds, false }, { "argv", read_argv, false },	{ "tag", read_tag, false },
 	{ "reply", read_reply, false },	{ "token", read_token, true },
+	{ "checkpoint", read_checkpoint, true },
 };
 
 static const struct member *find_member(const struct member *table, size_t count, const char *name)
@@ -196,7 +206,8 @@ static const char *read_members(struct line *line, const json_t *object, const s
 			return why;
 		beginnings += member->begins;
 	}
-	return beginnings == 1 ? NULL : "one of \"want\", \"explain\", \"wait\", \"status\", \"token\" is needed";
+	return beginnings == 1 ? NULL :
+		"one of \"want\", \"explain\", \"wait\", \"status\", \"token\", \"checkpoint\" is needed";
 }
 
 static const char *read_explain(struct line *line, const json_t *value)

@@ -12,13 +12,14 @@
 
 enum { LINE_MAX_BYTES = 16 << 10, LINE_TAG_MAX = 64 };
 
-enum line_kind { LINE_WANT, LINE_EXPLAIN, LINE_WAIT, LINE_STATUS, LINE_TOKEN };
+enum line_kind { LINE_WANT, LINE_EXPLAIN, LINE_WAIT, LINE_STATUS, LINE_TOKEN, LINE_CHECKPOINT };
 
 struct line {
 	enum line_kind kind;
 	struct desk_want want;       /* LINE_WANT, LINE_EXPLAIN; LINE_WAIT: wait_ms */
 	uint32_t question;           /* LINE_WAIT */
 	const char *token;           /* LINE_TOKEN: its text, not looked at */
+	const char *checkpoint;      /* LINE_CHECKPOINT: what it is for; "": not said */
 	const char *tag;             /* to be said with the answers; NULL: none */
 	bool is_text;                /* answers as a line of words instead of JSON */
 	/* What the above borrows from. */

@@ -47,6 +47,15 @@ struct access_token {
 	uint64_t free_ns;            /* the next one is looked at from then on */
 };
 
+/* The checkpoint that is being taken. */
+struct access_checkpoint {
+	uint32_t id;                 /* of the request; 0: there is none */
+	int near_fd, name_fd;        /* owned */
+	struct loop_source source;
+	struct pidref process;
+	uint64_t started_ns, free_ns; /* the next one is taken from free_ns on */
+};
+
 struct access_gate {
 	struct run *run;
 	struct queue *queue;         /* of questions */
@@ -60,6 +69,7 @@ struct access_gate {
 	size_t kept_next;
 	uint64_t tokens, refilled_ns, deaf_until_ns;
 	struct access_token token;
+	struct access_checkpoint checkpoint;
 };
 
 /* Serves one message of the desk. 1; 0: it has gone; -EPROTO: it broke the rules; another negative: the log failed. */

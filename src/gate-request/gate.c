@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "build/enter-namespaces.h"
 #include "gate-request/gate-state.h"
+#include "gate-request/checkpoint.h"
 #include "gate-request/token.h"
 #include "os/clock.h"
 #include "os/path.h"
@@ -64,6 +65,7 @@ static void end_program(struct access_gate *gate)
 	access_gate_forget(gate);
 	/* The number of its request means another one to the next desk. */
 	access_token_done(gate);
+	access_checkpoint_done(gate);
 }
 
 /* There is nobody at the desk. One that falls again and again is left alone: connections are refused from then on. */
@@ -132,6 +134,7 @@ bool access_gate_open(struct access_gate **ret_gate, struct run *run, struct run
 	*gate = (struct access_gate){ .run = run, .queue = queue, .mounts = mounts, .listen_fd = FD_NONE,
 				      .near_fd = FD_NONE, .process = PIDREF_NONE, .tokens = DESK_BURST,
 			       .token = { .near_fd = FD_NONE, .process = PIDREF_NONE },
+			       .checkpoint = { .near_fd = FD_NONE, .name_fd = FD_NONE, .process = PIDREF_NONE },
 			       .refilled_ns = clock_monotonic_ns() };
 	/* Also where it fails: then nobody asks here. */
 	*ret_gate = gate;

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "gate-request/gate-state.h"
+#include "gate-request/checkpoint.h"
 #include "gate-request/token.h"
 #include "grant/runtime-mount.h"
 #include "os/clock.h"
@@ -530,6 +531,21 @@ static int on_token(void *context, struct frame *frame, int *fds, size_t fd_coun
 	return r ? 0 : access_token_present(gate, id, text, strlen(text));
 }
 
+static int on_checkpoint(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct access_gate *gate = context;
+	uint32_t id = frame_get_u32(frame);
+	const char *text = frame_get_string(frame);
+	int r;
+
+	(void)fds;
+	(void)fd_count;
+	if (frame_finish(frame) < 0 || !text || strlen(text) >= DESK_REASON_MAX || !is_new_id(gate, id))
+		return -EBADMSG;
+	r = check_rate(gate, id);
+	return r ? 0 : access_checkpoint_take(gate, id, text);
+}
+
 static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct access_gate *gate = context;
@@ -574,6 +590,7 @@ static const struct frame_rule rules[] = {
 	{ DESK_STATUS, 1, 64, 0, 0, on_status },
 	{ DESK_FORGET, 1, 64, 0, 0, on_forget },
 	{ DESK_TOKEN, 1, DESK_MESSAGE_MAX, 0, 0, on_token },
+	{ DESK_CHECKPOINT, 1, DESK_MESSAGE_MAX, 0, 0, on_checkpoint },
 };
 
 int access_gate_serve(struct access_gate *gate)

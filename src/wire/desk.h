@@ -39,6 +39,7 @@ enum desk_message {
 	DESK_STATUS,             /* u32 id; -> DESK_TOLD */
 	DESK_FORGET,             /* u32 id: nobody waits for the answer any more */
 	DESK_TOKEN,              /* u32 id, string: the text of a token; -> DESK_ANSWER */
+	DESK_CHECKPOINT,         /* u32 id, string: what it is for, or ""; -> DESK_ANSWER */
 };
 
 enum desk_verdict {

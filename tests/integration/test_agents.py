@@ -228,3 +228,24 @@ def test_codex_logs_in_by_a_device_code(sandbox, installed, certificates):
             assert "ABCD-12345" in said
         finally:
             issuer.close()
+
+
+@pytest.mark.needs("openssl")
+def test_claude_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, certificates):
+    """By its own Stop hook, which the shipped policy sets up."""
+    task = TASKS["claude"]
+    model = Model(certificates.context(), sandbox.project / "hello.py", "print('hello')\n")
+    try:
+        assert sandbox.run_atoll("secret", "set", "model", stdin=task["key"].encode()).code == 0
+        rule = (f"{{host: web.test, ports: [{model.port}], inject: {{{task['inject']}, secret: model, "
+                f"env: {task['env']}}}}}")
+        done = sandbox.run(task["words"], policy=sandbox.policy(policy_text([rule, *LOOPBACK], extends="claude")),
+                           options=["-e", task["url"].format(port=model.port)], timeout=150,
+                           env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", **test_hosts(),
+                                "SSL_CERT_FILE": str(certificates.ca), task["env"]: "the caller's own"})
+        assert done.code == 0, done
+        listed = json.loads(sandbox.run_atoll("checkpoints", "--json", done.session).out)
+        assert listed and any(change["path"] == str(sandbox.project / "hello.py")
+                              for turn in listed for change in turn["changes"]), (listed, done)
+    finally:
+        model.close()

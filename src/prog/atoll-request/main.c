@@ -25,7 +25,7 @@
 #include "os/fd.h"
 
 enum { EXIT_ALLOWED = 0, EXIT_DENIED = 1, EXIT_USAGE = 2, EXIT_UNANSWERED = 3 };
-enum { LINE_MAX_OUT = 16 << 10, LINE_MAX_IN = 64 << 10 };
+enum { CHECKPOINT_TEXT_MAX = 200, LINE_MAX_OUT = 16 << 10, LINE_MAX_IN = 64 << 10 };
 
 struct settings {
 	const char *reason, *wait;
@@ -49,6 +49,7 @@ static const char usage[] =
 	"       atoll-request [OPTIONS] explain KIND SUBJECT\n"
 	"       atoll-request [OPTIONS] wait NUMBER\n"
 	"       atoll-request [OPTIONS] token [FILE]\n"
+	"       atoll-request [OPTIONS] checkpoint [TEXT]\n"
 	"       atoll-request [OPTIONS] status\n\n"
 	"ask the person outside of this sandbox for something, or ask what the policy says about it\n\n";
 
@@ -198,6 +199,25 @@ static int put_status(struct request *request, char **words, int count)
 	return 0;
 }
 
+/* What it is for may be all that an agent's hook adds behind the command: as much of it as is text. */
+static int put_checkpoint(struct request *request, char **words, int count)
+{
+	char text[CHECKPOINT_TEXT_MAX + 1] = "";
+	size_t size = count > 1 ? strlen(words[1]) : 0;
+
+	if (size > CHECKPOINT_TEXT_MAX)
+		size = CHECKPOINT_TEXT_MAX;
+	/* Cut between characters. */
+	while (size && count > 1 && words[1][size] && ((unsigned char)words[1][size] & 0xc0) == 0x80)
+		size--;
+	if (size && utf8_is_valid(words[1], size)) {
+		memcpy(text, words[1], size);
+		text[size] = 0;
+	}
+	json_string(&request->json, "checkpoint", text);
+	return 0;
+}
+
 /* From a file, from standard input, or from ATOLL_TOKEN; never a word of the command, which others could read. */
 static int read_token(const char *name, char memory[LINE_MAX_OUT], char **ret_text)
 {
@@ -245,6 +265,7 @@ static const struct {
 	const char *name;
 	int (*put)(struct request *request, char **words, int count);
 } verbs[] = {
+	{ "checkpoint", put_checkpoint },
 	{ "token", put_token },
 	{ "explain", put_explain },
 	{ "wait", put_wait },

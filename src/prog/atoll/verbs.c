@@ -8,6 +8,7 @@ const struct cmd *const cmd_table[] = {
 	&cmd_approve,
 	&cmd_ask,
 	&cmd_baseline,
+	&cmd_checkpoints,
 	&cmd_deny,
 	&cmd_diff,
 	&cmd_discard,

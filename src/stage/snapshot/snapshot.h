@@ -19,10 +19,12 @@
 enum {
 	STAGE_SNAPSHOTS_MAX = 4096,
 	STAGE_AUTO_KEPT = 50,        /* snapshots AUTO-N that stay */
+	STAGE_TURNS_KEPT = 30,       /* and TURN-N */
 	STAGE_SNAPSHOT_NAME_SIZE = STAGE_SNAPSHOT_NAME_MAX + 1,
 };
 
 #define STAGE_AUTO_PREFIX "auto-"
+#define STAGE_TURN_PREFIX "turn-"
 #define STAGE_BEFORE_RESTORE_PREFIX "before-restore-"
 #define STAGE_NAMELESS_PREFIX "snapshot-"
 #define STAGE_FORK_PREFIX "fork-"

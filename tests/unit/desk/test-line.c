@@ -59,6 +59,12 @@ static void what_is_asked_is_read(void **state)
 	assert_string_equal(line.token, "atoll1.A-_9");
 	line_done(&line);
 	assert_int_equal(parse("{\"token\":\"atoll1.A \"}", &line), -EINVAL);
+	assert_int_equal(parse("{\"checkpoint\":\"a turn\"}", &line), 0);
+	assert_int_equal(line.kind, LINE_CHECKPOINT);
+	assert_string_equal(line.checkpoint, "a turn");
+	line_done(&line);
+	assert_int_equal(parse("{\"checkpoint\":true}", &line), -EINVAL);
+	assert_int_equal(parse("{\"checkpoint\":\"\",\"subject\":\"/x\"}", &line), -EINVAL);
 	assert_int_equal(parse("{\"token\":\"atoll1.A\",\"status\":true}", &line), -EINVAL);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "prog/atoll-stage/layers/turns.h"
 #include "prog/atoll-stage/verb/layer-gc.h"
 #include "prog/atoll-stage/verb/verb.h"
 #include "stage/snapshot/snapshot.h"
@@ -126,15 +127,20 @@ static int take(const struct snapshot_options *given, struct stage_lock *lock, c
 		struct err *err)
 {
 	bool is_auto = given->prefix && str_equal(given->prefix, STAGE_AUTO_PREFIX);
+	bool is_turn = given->prefix && str_equal(given->prefix, STAGE_TURN_PREFIX);
 	uint32_t layer = 0;
 	int r = choose_name(given, lock, name, err);
 
 	if (r == 0)
 		r = layer_gc_confine(lock->sessions_fd, NULL, err);
+	if (r == 0 && is_turn)
+		r = turns_check(lock, err);
 	if (r == 0)
 		r = copy_frozen(lock, name, &layer, err);
 	if (r == 0)
 		r = stage_snapshot_name_copy(lock, layer, name, given->message, err);
+	if (r == 0 && is_turn)
+		r = turns_thin(lock, err);
 	if (r == 0 && is_auto) {
 		r = stage_snapshot_thin(lock, STAGE_AUTO_PREFIX, STAGE_AUTO_KEPT, err);
 		if (r > 0)
