@@ -94,7 +94,9 @@ static void add_dd(struct walk *walk, const struct command *command, uint32_t in
 static void add_find(struct walk *walk, const struct command *command, uint32_t index)
 {
 	static const char *const tests[] = { "-name", "-iname", "-path", "-ipath", "-regex", "-mtime", "-mmin", "-size",
-					     "-empty", "-newer", "-atime", "-ctime", "-perm", "-user", "-maxdepth" };
+					     "-empty", "-newer", "-atime", "-ctime", "-perm", "-user", "-maxdepth",
+					     "-inum", "-xtype", "-lname", "-group", "-nouser", "-nogroup", "-links",
+					     "-samefile", "-cmin", "-amin", "-newermt" };
 	bool deletes = false, is_picky = false;
 
 	for (size_t i = 1; i < command->count; i++) {
