@@ -278,7 +278,7 @@ static int late(void *context, uint32_t events)
 
 static int spawn(struct job *job)
 {
-	char *argv[] = { (char *)EXEC_DRY_RUN_NAME, NULL };
+	char *argv[] = { (char *)TRIAL_PROGRAM_NAME, NULL };
 	const struct peer_spec spec = { .program = "atoll", .argv = argv,
 					     .environment = job->trials->run->request->command.env, .outlives = true };
 	int r = peer_start_as(job->trials->run->request->init_path, &spec, &job->near_fd, &job->process);

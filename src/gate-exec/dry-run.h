@@ -15,9 +15,6 @@
 
 #include "gate-exec/verifier.h"
 
-/* What the program beside the box is called, by which its main() knows what it is to do. */
-#define EXEC_DRY_RUN_NAME "atoll-trial"
-
 struct exec_dry_runs;
 struct run;
 struct staging;

@@ -12,6 +12,9 @@
 
 #include "wire/frame.h"
 
+/* argv[0] of `atoll` as who tries it. */
+#define TRIAL_PROGRAM_NAME "atoll-trial"
+
 enum { TRIAL_FD = 3 };
 
 /* The command of a trial is ended after this: what it left is removed by who tries it, and not left behind. */

@@ -4,14 +4,14 @@
 #include <sys/resource.h>
 
 #include "base/str.h"
-#include "build/guardian.h"
-#include "gate-exec/dry-run.h"
+#include "client/launch.h"
 #include "os/fd.h"
 #include "prog/atoll/run/dry-run.h"
 #include "prog/atoll/run/started.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
 #include "wire/link.h"
+#include "wire/trial.h"
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
@@ -76,9 +76,9 @@ int main(int argc, char **argv)
 	char *help[] = { (char *)"help", NULL };
 	int status;
 
-	if (argc > 0 && str_equal(argv[0], guardian_name))
-		return fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
-	if (argc > 0 && str_equal(argv[0], EXEC_DRY_RUN_NAME))
+	if (launch_guardian(argc, argv, &status))
+		return status;
+	if (argc > 0 && str_equal(argv[0], TRIAL_PROGRAM_NAME))
 		return fd_secure_standard() < 0 ? 125 : dry_run_held_main();
 	/* Ignored, as a caller may have left it, nobody could be waited for; what we start inherits it. */
 	signal(SIGCHLD, SIG_DFL);

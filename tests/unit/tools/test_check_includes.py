@@ -5,7 +5,8 @@ import pytest
 CHECKER = "check-includes"
 MESON = ("folders = {\n  'base': [],\n  'os': ['base'],\n  'gate-net/tls': ['base'],\n"
          "  'box': ['base', 'os'],  # the top\n}\n"
-         "program_folders = {\n  'prog/one/low': [],\n  'prog/one/run': ['prog/one/low'],\n}\n")
+         "program_folders = {\n  'prog/one/low': [],\n  'prog/one/run': ['prog/one/low'],\n}\n"
+         "program_forbidden = {\n  'prog/one': ['os'],\n}\n")
 DOCUMENT = ("# A\n<!-- includes:begin -->\n| folder | may include |\n|---|---|\n| `base` | |\n| `os` | base |\n"
             "| `gate-net/tls` | base |\n| `box` | base, os |\n| `prog/one/low` | |\n"
             "| `prog/one/run` | prog/one/low |\n<!-- includes:end -->\n")
@@ -32,6 +33,7 @@ def test_clean_tree(tree):
     ("src/os/b.c", "nowhere/a.h"),
     ("src/prog/one/b.c", "prog/two/b.h"), ("src/prog/one/run/b.c", "prog/two/b.h"),
     ("src/prog/one/low/b.c", "prog/one/run/b.h"), ("src/prog/one/run/b.c", "prog/one/b.h"),
+    ("src/prog/one/b.c", "os/a.h"), ("src/prog/one/run/b.c", "os/a.h"),
     ("src/gate-net/tls/b.c", "os/a.h"), ("src/gate-net/tls/b.c", "gate-net/a.h"), ("src/box/b.c", "gate-net/tls/a.h"),
     ("src/os/b.c", "../box/a.h"), ("tests/unit/os/test-a.c", "box/a.h"),
 ])
