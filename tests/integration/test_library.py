@@ -8,7 +8,9 @@ import textwrap
 
 import pytest
 
-from atoll import ROOT
+import control
+from atoll import ROOT, wait_until
+from control import Link
 
 LIBRARY = pathlib.Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "bin")).resolve().parent / "lib"
 HEADER = ROOT / "src" / "client" / "atoll.h"
@@ -843,3 +845,288 @@ def test_the_end_of_a_handle_hangs_up_its_commands_but_those_it_keeps(host):
         assert other.request("sample").get("commands") == 1
         other.request("stop", ctypes.c_uint32(0))
     """)
+
+
+def test_a_hold_lasts_and_ends_with_its_handle(host):
+    """A freeze was over after a minute; and what is asked to stay stays when its process is killed."""
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        stdout = box.exec(["sh", "-c", "while :; do echo x; sleep 0.02; done"], env=["PATH=/usr/bin:/bin"],
+                          streams="pipe").take_fd("stdout")
+        os.set_blocking(stdout, False)
+        def drain():
+            try:
+                while os.read(stdout, 1 << 16):
+                    pass
+            except BlockingIOError:
+                pass
+        def moves():
+            drain()
+            return bool(select.select([stdout], [], [], 10)[0])
+        def stands():
+            time.sleep(0.2)
+            drain()
+            return not select.select([stdout], [], [], 0.4)[0]
+        assert moves()
+        holder, other = context.find(box.id), context.find(box.id)
+        holder.request("hold", None)
+        assert stands()
+        try:
+            other.request("hold", None)
+            assert False
+        except Error as error:
+            assert error.code == E_BUSY, error
+        assert other.request("thaw").get("frozen") == 0 and stands()
+        holder.free()
+        assert moves()
+        other.request("hold", Record(HOLD, timeout_ms=700, reason="for a moment"))
+        assert stands() and moves()
+        child = os.fork()
+        if not child:
+            mine = Context().find(box.id)
+            mine.request("hold", Record(HOLD, keep=1))
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+        time.sleep(0.2)
+        assert stands() and box.info()["state"] == b"frozen", box.info()
+        assert other.request("thaw").get("frozen") == 1 and moves()
+        assert box.info()["state"] == b"running", box.info()
+        other.request("hold", Record(HOLD, keep=1))
+        box.request("stop", ctypes.c_uint32(2000))
+    """)
+
+
+def test_a_handle_hears_what_it_wants_to(host):
+    """And who hears of no question is nobody who listens: what inside asks is refused at once."""
+    host.sandbox.policy(DEGRADED + "exec: {ask: [{argv: [env, '**']}]}\n", "asks.yaml")
+    host.program("""
+        deaf = Context(events=0)
+        policy = deaf.policy(policy=MEDIUM["policy"].replace("degraded", "asks"), project=project)
+        box = deaf.create(policy, project=project, argv=["sh", "-c", "env; exit $?"], env=["PATH=/usr/bin:/bin"])
+        begin = time.monotonic()
+        assert box.until(END).get("status") == 126 and names(box) == ["END"] and time.monotonic() - begin < 20
+        plain = Context()
+        box = plain.create(plain.policy(**MEDIUM), project=project)
+        box.until(READY)
+        own = Context(own_commands=1)
+        mine = own.find(box.id)
+        for index in range(3):
+            box.exec(["true"], env=["PATH=/usr/bin:/bin"])
+            box.until(EXIT)
+        number = mine.exec(["true"], env=["PATH=/usr/bin:/bin"]).get("command")
+        assert mine.until(EXIT).get("command") == number == 4
+        assert [event.get("command") for event in mine.seen if event.get("command")] == [4, 4], mine.seen
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_questions_are_looked_at_in_four_ways(host):
+    host.sandbox.policy(DEGRADED + "exec: {ask: [{argv: [env, '**']}]}\n", "asks.yaml")
+    host.program("""
+        policy = context.policy(policy=MEDIUM["policy"].replace("degraded", "asks"), project=project)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        def rows(result):
+            return Cursor("looked", box.handle, result).rows()
+        ticket = box.begin("look", Record(LOOK, look="follow"))
+        try:
+            box.request("look", Record(LOOK, look="follow"))
+            assert False
+        except Error as error:
+            assert error.code == E_BUSY, error
+        box.exec(["env", "one"], env=["PATH=/usr/bin:/bin"])
+        done = box.until(DONE)
+        assert done.get("ticket") == ticket and [row["state"] for row in rows(done)] == [b"waits"], done
+        assert rows(done)[0]["argv"] == [b"env", b"one"] and rows(done)[0]["cwd"] == os.fsencode(project), rows(done)
+        for look in ("glance", "find", "list"):
+            result = box.request("look", Record(LOOK, look=look))
+            question = rows(result)[0]
+            assert question["number"] == 1, question
+            assert rows(box.request("look", Record(LOOK, look=look, after=result.get("after")))) == []
+        try:
+            box.request("look", Record(LOOK, look="stare"))
+            assert False
+        except Error as error:
+            assert error.code == E_INVALID, error
+        passed_on = Record(QUESTION, number=question["number"])
+        call("set_bytes", passed_on.handle, S(b"hash"), S(question["hash"]), ctypes.c_size_t(32))
+        box.request("answer", passed_on, Record(ANSWER, allow=0, scope="once"))
+        assert box.until(EXIT).get("status") == 126
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+def test_the_newest_and_its_status(host):
+    host.program("""
+        import json
+        policy = context.policy(**MEDIUM)
+        def newest(**values):
+            return Handle("find_newest", context.handle, Record(FILTER, **values))
+        first = context.create(policy, project=project, name="one")
+        first.until(READY)
+        second = context.create(policy, project=project)
+        second.until(READY)
+        assert newest(project=project, running=1).id == second.id
+        assert newest(name="one").id == first.id and newest(name=first.id[:6]).id == first.id
+        status = json.loads(first.request("status").get("status"))
+        assert status["session"] == first.id and status["commands"] == 0 and "limits" in status, status
+        second.request("stop", ctypes.c_uint32(0))
+        assert newest(project=project, running=1).id == first.id
+        first.request("stop", ctypes.c_uint32(0))
+        for values in ({"project": project, "running": 1}, {"name": "one", "running": 1}, {"project": "/nowhere"}):
+            try:
+                newest(**values)
+                assert False, values
+            except Error as error:
+                assert error.code == E_NOT_FOUND, error
+    """)
+
+
+def test_a_compiled_policy_is_handed_in(host):
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        path = os.environ["XDG_STATE_HOME"] + "/atoll/sessions/" + box.id + "/policy.bin"
+        again = context.policy(snapshot=Fd(os.open(path, os.O_RDONLY)))
+        try:
+            again.hash()
+        except AssertionError:
+            pass
+        box.request("change", again.handle)
+        broken = context.policy(snapshot=Fd(os.open("/etc/passwd", os.O_RDONLY)))
+        try:
+            box.request("change", broken.handle)
+            assert False
+        except Error as error:
+            assert error.code < 0 and error.what, error
+        try:
+            context.policy(snapshot=Fd(os.open(path, os.O_RDONLY)), level="high")
+            assert False
+        except Error as error:
+            assert error.code == E_INVALID, error
+        box.request("stop", ctypes.c_uint32(0))
+    """)
+
+
+FAKE = """
+import socket, struct, threading
+def frame(kind, *fields):
+    body = b"".join(fields)
+    return struct.pack("=IHHII", 0x6c6f7461, 1, kind, 16 + len(body), 0) + body
+def u32(value):
+    return b"\\\\1" + struct.pack("=I", value)
+def u64(value):
+    return b"\\\\2" + struct.pack("=Q", value)
+class Fake:
+    "In the place of a box: what it was told, and what it answers to one who says hello."
+    def __init__(self, box, answer):
+        self.path = (os.environ.get("XDG_RUNTIME_DIR") or os.environ["XDG_STATE_HOME"]) + "/atoll/"
+        self.path += "" if os.environ.get("XDG_RUNTIME_DIR") else "run/"
+        self.path += box.id + ".sock"
+        os.rename(self.path, self.path + ".real")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        directory = os.open(os.path.dirname(self.path), os.O_PATH)
+        self.socket.bind(f"/proc/self/fd/{directory}/{box.id}.sock")
+        os.close(directory)
+        self.socket.listen(8)
+        self.answer = answer
+        threading.Thread(target=self.serve, daemon=True).start()
+    def serve(self):
+        while True:
+            try:
+                client = self.socket.accept()[0]
+            except OSError:
+                return
+            hello = client.recv(1 << 17)
+            if not hello:
+                continue
+            low, high = struct.unpack("=I", hello[17:21])[0], struct.unpack("=I", hello[22:26])[0]
+            if self.answer(client, low, high):
+                threading.Thread(target=self.speak, args=(client,), daemon=True).start()
+            else:
+                client.close()
+    def speak(self, client):
+        while True:
+            bytes_ = client.recv(1 << 17)
+            kind = struct.unpack("=IHHII", bytes_[:16])[2] if bytes_ else 0
+            if kind not in range(33, 47):
+                client.close()
+                return
+            if kind != 33:
+                client.send(frame(97, bytes_[16:25], u32(0)))
+    def close(self):
+        self.socket.close()
+        os.rename(self.path + ".real", self.path)
+"""
+
+
+def test_a_box_of_another_time_is_understood_or_said_so(host):
+    """An older one is spoken to in its words; one that has none in common lives on, and is not taken for killed."""
+    host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        def refused(handle, *what):
+            try:
+                handle.request(*what)
+                assert False, what
+            except Error as error:
+                return error
+        def old(client, low, high):
+            if low > 1:
+                return False
+            client.send(frame(96, u32(1)))
+            return True
+        fake = Fake(box, old)
+        handle = context.find(box.id)
+        handle.request("sample")
+        error = refused(handle, "status")
+        assert error.code == E_PROTOCOL and "older atoll" in error.what, error
+        handle.request("freeze")
+        for what in (("hold", None), ("look", Record(LOOK, look="list"))):
+            assert refused(handle, *what).code == E_PROTOCOL
+        demanding = Context(own_commands=1).find(box.id)
+        error = refused(demanding, "sample")
+        assert error.code == E_PROTOCOL and box.id in error.what and "ps" in error.hint, error
+        assert demanding.until(END).get("ended") == b"unreachable"
+        fake.close()
+        def newer(client, low, high):
+            assert (low, high) == (1, 2), (low, high)
+            client.send(frame(96, u32(7)))
+            return False
+        fake = Fake(box, newer)
+        handle = context.find(box.id)
+        assert handle.until(END).get("ended") == b"unreachable"
+        assert refused(handle, "sample").code == E_PROTOCOL
+        fake.close()
+        crowd = [context.find(box.id) for _ in range(70)]
+        late = crowd[-1]
+        error = refused(late, "sample")
+        assert error.code == E_LIMIT and "64 programs" in error.what, error
+        assert late.until(END).get("ended") == b"unreachable"
+        for one in crowd:
+            one.free()
+        box.request("sample")
+        box.request("stop", ctypes.c_uint32(0))
+        assert box.until(END).get("ended") == b"stopped"
+    """, prelude=PRELUDE + FAKE.replace("\\\\", "\\"))
+
+
+def test_a_library_of_another_time_is_understood_or_told_so(sandbox):
+    """The box speaks the older protocol, too; to who has none in common it says which one it has."""
+    child = sandbox.popen(["sleep", "1000"], policy=sandbox.policy(DEGRADED))
+    wait_until(sandbox.sessions, 10, "a session")
+    session = sandbox.sessions()[-1]
+    wait_until(lambda: sandbox.run_atoll("exec", session, "--", "true").code == 0, 10, "it lives")
+    with Link(sandbox, session, protocol=(1, 1)) as older:
+        assert older.protocol == 1
+        assert older.request(control.SAMPLE)[1]["commands"] == 1
+    for low, high in ((3, 9), (0, 0), (2, 1)):
+        with Link(sandbox, session, protocol=(low, high)) as other:
+            assert other.protocol == control.PROTOCOL
+            with pytest.raises(ConnectionError):
+                other.status()
+    assert child.poll() is None

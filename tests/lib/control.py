@@ -10,7 +10,7 @@ FREEZE, THAW = 6, 7
 DONE, ERROR = 68, 69
 # Of clients that speak of more than one thing at a time (wire/link.h).
 (HELLO, CREDIT, SUBSCRIBE, RUN, KILL, STOP) = range(32, 38)
-(ANSWER, GRANTS, REVOKE, ASKS, STATUS, HOLD) = range(44, 50)
+(SAMPLE, QUESTIONS, ANSWER, GRANTS, REVOKE, ASKS, STATUS, HOLD) = range(42, 50)
 WELCOME, REPLY, EVENT = range(96, 99)
 STARTED, EXIT = 3, 6
 PROTOCOL = 2

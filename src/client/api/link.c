@@ -139,6 +139,10 @@ int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int
 		return 0;
 	case -EPIPE:
 	case -ECONNRESET:
+		/* Why stands in what it said before. */
+		while (sandbox->socket_fd >= 0 && sandbox_step(sandbox, NULL, 0) == 1)
+			continue;
+		sandbox_wake(sandbox);
 		return sandbox_set_gone(sandbox, error);
 	case -EAGAIN:
 	case -ETOOMANYREFS:
