@@ -12,15 +12,12 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "box/box.h"
-#include "build/guardian.h"
 #include "client/auto-gc.h"
 #include "detect/agent-trust.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "session/narrowing.h"
 #include "session/record.h"
-#include "session/run-request.h"
 #include "stage/record/record.h"
 #include "wire/link.h"
 
@@ -245,12 +242,4 @@ int launch_box(const struct run_request *request, const struct run_policy *polic
 	if (err.code != ERR_NONE && narrowing_holds(request->narrowing))
 		say(request, "%s", narrowing_hint);
 	return status < 0 ? 125 : status;
-}
-
-bool launch_guardian(int argc, char **argv, int *ret_status)
-{
-	if (argc < 1 || !str_equal(argv[0], guardian_name))
-		return false;
-	*ret_status = fd_secure_standard() < 0 ? 125 : guardian_work(argc, argv);
-	return true;
 }

@@ -7,12 +7,8 @@
  * every start an exec, a second look at the policy and two copies of it, and separate nothing.
  */
 
-#include <stdbool.h>
-
-#include "base/cleanup.h"
-
-struct run_policy;
-struct run_request;
+#include "box/box.h"
+#include "session/run-request.h"
 
 /*
  * Runs the request to its end (with REQUEST_DETACH: until the sandbox lives, and the half that stays is a child) and
@@ -20,9 +16,3 @@ struct run_request;
  * is borrowed. The policy holds nothing that cannot be enforced.
  */
 int launch_box(const struct run_request *request, const struct run_policy *policy) MUST_USE;
-
-/*
- * Whether this process is the guardian of a box, which starts it by argv[0]: then *ret_status is what it ends with, and
- * its work is done.
- */
-bool launch_guardian(int argc, char **argv, int *ret_status);

@@ -2,6 +2,7 @@
 """libatoll: sandboxes that another program starts and drives. Each test is a program of the user who runs it."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import textwrap
@@ -1130,3 +1131,83 @@ def test_a_library_of_another_time_is_understood_or_told_so(sandbox):
             with pytest.raises(ConnectionError):
                 other.status()
     assert child.poll() is None
+
+
+@pytest.mark.only("user")
+def test_each_allocation_and_each_call_may_fail_once(host):
+    """The code and the error say so, or it comes about all the same; it ends in time, and nothing is left."""
+    source = ROOT / "tests" / "integration" / "library" / "faults.c"
+    wrapped = set(re.findall(r"^(?:MEMORY|CALL)\([^,]*, (\w+),", source.read_text(), re.M))
+    wrapped |= {"free", "realloc", "vasprintf"}
+    faults = host.build(source, "faults", [LIBRARY / "libatoll.a", *[f"-Wl,--wrap={name}" for name in wrapped]])
+    place = host.sandbox
+    result = place.run_outside([str(faults), str(place.programs.directory), str(place.state / "atoll"),
+                                str(place.runtime / "atoll"), str(place.base / "config" / "degraded.yaml"),
+                                str(place.project)], timeout=400)
+    assert result.code == 0 and "BAD" not in result.out, result
+    counts = re.findall(r"^(\w+) calls (\d+) failed (\d+)$", result.out, re.M)
+    assert len(counts) == 9 and all(0 < int(failed) <= int(calls) for _, calls, failed in counts), result
+
+
+def test_a_thousand_handles_at_once(host):
+    """Three descriptors and less than 4 KiB each, all in one epoll; every one hears the end of its sandbox."""
+    host.program("""
+        import resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        policy = context.policy(**MEDIUM)
+        boxes = [context.create(policy, project=project) for _ in range(20)]
+        for box in boxes:
+            box.until(READY)
+        def memory():
+            return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+        fds, used = len(os.listdir("/proc/self/fd")), memory()
+        handles = [context.find(box.id) for box in boxes for _ in range(50)]
+        assert len(os.listdir("/proc/self/fd")) == fds + 3 * len(handles)
+        assert memory() - used < 4096 * len(handles), (memory() - used) // len(handles)
+        poller = select.epoll()
+        by_fd = {handle.fd(): handle for handle in handles}
+        for fd in by_fd:
+            poller.register(fd, select.EPOLLIN)
+        for box in boxes:
+            box.begin("stop", ctypes.c_uint32(0))
+        ended = set()
+        while len(ended) < len(handles):
+            ready = poller.poll(30)
+            assert ready, len(ended)
+            for fd, _ in ready:
+                event = by_fd[fd].next()
+                if event and event.get("event") == END:
+                    assert event.get("ended") == b"stopped", event
+                    ended.add(fd)
+                    poller.unregister(fd)
+        for handle in handles:
+            handle.free()
+        assert len(os.listdir("/proc/self/fd")) <= fds + 1
+    """, timeout=120)
+
+
+def test_it_is_used_from_go(host, tmp_path):
+    """By cgo: no variadic function, callback or structure by value is in its way."""
+    if not shutil.which("go"):
+        pytest.skip("go is not installed")
+    env = dict(os.environ, GOCACHE=str(tmp_path / "cache"), GOPATH=str(tmp_path / "path"), GO111MODULE="off",
+               CGO_CFLAGS=f"-I{HEADER.parent}", CGO_LDFLAGS=f"-L{LIBRARY} -latoll")
+    made = tmp_path / "cgo"
+    subprocess.run(["go", "build", "-o", made, ROOT / "tests" / "integration" / "library" / "cgo.go"], check=True,
+                   env=env)
+    host.sandbox.copy(made, host.directory / "cgo")
+    result = host.sandbox.run_outside(
+        [str(host.directory / "cgo"), str(host.sandbox.base / "config" / "degraded.yaml"), str(host.sandbox.project)],
+        env=dict(host.env, LD_LIBRARY_PATH=str(host.directory)), timeout=120)
+    assert result.code == 0 and result.out == "from go\nend 0\n", result
+
+
+def test_it_is_used_from_node(host):
+    """By koffi, a module of npm, where one is installed (ATOLL_KOFFI: its directory)."""
+    koffi = os.environ.get("ATOLL_KOFFI", "/usr/lib/node_modules/koffi")
+    if not shutil.which("node") or not os.path.isdir(koffi):
+        pytest.skip(f"node, or koffi in {koffi}, is not installed")
+    result = host.sandbox.run_outside(
+        ["node", ROOT / "tests" / "integration" / "library" / "koffi.js", koffi, host.env["LIBATOLL"],
+         host.sandbox.base / "config" / "degraded.yaml", host.sandbox.project], env=host.env, timeout=120)
+    assert result.code == 0 and result.out == "from node\nend 0\n", result

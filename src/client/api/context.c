@@ -2,14 +2,12 @@
 #include "client/api/context.h"
 
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/str.h"
 #include "client/api/fault.h"
 #include "client/api/record.h"
-#include "os/fd.h"
 #include "wire/link.h"
 
 /*
@@ -261,9 +259,7 @@ int atoll_context_new(const atoll_record *record, atoll_context **ret, struct at
 	context->references = 1;
 	context->pid = getpid();
 	context->uid = getuid();
-	r = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-	context->wake_fd = r < 0 ? -errno : fd_move_above(r, 3);
-	r = context->wake_fd < 0 ? fault_errno(error, context->wake_fd, "context") : fill(context, record, error);
+	r = fill(context, record, error);
 	if (r < 0)
 		atoll_context_free(context);
 	else
@@ -282,7 +278,6 @@ void atoll_context_free(atoll_context *context)
 	if (!context || __atomic_sub_fetch(&context->references, 1, __ATOMIC_ACQ_REL))
 		return;
 	strv_free(context->environment);
-	close_fd(&context->wake_fd);
 	free(context);
 }
 

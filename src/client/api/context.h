@@ -22,7 +22,6 @@ struct atoll_context {
 	char state[PATH_MAX], runtime[PATH_MAX], program[PATH_MAX];
 	char **environment;      /* owned: what atoll finds these places by */
 	int timeout_ms;
-	int wake_fd;             /* owned: an eventfd that is readable for ever, for handles with something to read */
 	uint64_t events;         /* bits 1 << enum link_event that handles hear */
 	bool own_commands;       /* and of commands their own alone */
 };

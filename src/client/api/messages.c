@@ -451,7 +451,7 @@ int sandbox_step(struct atoll_sandbox *sandbox, struct answer *answer, int timeo
 	int count = epoll_wait(sandbox->epoll_fd, events, (int)ARRAY_SIZE(events), timeout_ms);
 
 	for (int i = 0; i < count; i++) {
-		int fd = events[i].data.fd, r = fd == sandbox->context->wake_fd ? 0 : step_fd(sandbox, fd, answer);
+		int fd = events[i].data.fd, r = fd == sandbox->wake_fd ? 0 : step_fd(sandbox, fd, answer);
 
 		if (r != 0)
 			return r;

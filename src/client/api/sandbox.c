@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include "client/api/fault.h"
 #include "client/api/job.h"
@@ -47,27 +48,40 @@ void sandbox_unwatch(struct atoll_sandbox *sandbox, int fd)
 		(void)epoll_ctl(sandbox->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-struct atoll_sandbox *sandbox_new(struct atoll_context *context, const char *id, int socket_fd)
+static int open_fds(struct atoll_sandbox *sandbox)
+{
+	int r = epoll_create1(EPOLL_CLOEXEC);
+
+	sandbox->epoll_fd = r < 0 ? -errno : fd_move_above(r, 3);
+	if (sandbox->epoll_fd < 0)
+		return sandbox->epoll_fd;
+	r = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	sandbox->wake_fd = r < 0 ? -errno : fd_move_above(r, 3);
+	r = sandbox->wake_fd < 0 ? sandbox->wake_fd : watch(sandbox, sandbox->wake_fd, 0);
+	return r == 0 && sandbox->socket_fd >= 0 ? sandbox_watch(sandbox, sandbox->socket_fd) : r;
+}
+
+int sandbox_new(struct atoll_context *context, const char *id, int socket_fd, struct atoll_sandbox **ret)
 {
 	struct atoll_sandbox *sandbox = calloc(1, sizeof *sandbox);
+	int r;
 
 	if (!sandbox) {
 		close_fd(&socket_fd);
-		return NULL;
+		return -ENOMEM;
 	}
 	sandbox->context = context_ref(context);
 	memcpy(sandbox->id, id, SESSION_ID_SIZE);
 	sandbox->socket_fd = socket_fd;
+	sandbox->wake_fd = FD_NONE;
 	sandbox->next_ticket = SANDBOX_GREETING;
 	sandbox->last = &sandbox->first;
-	sandbox->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (sandbox->epoll_fd >= 0)
-		sandbox->epoll_fd = fd_move_above(sandbox->epoll_fd, 3);
-	if (sandbox->epoll_fd >= 0 && watch(sandbox, context->wake_fd, 0) == 0 &&
-	    (socket_fd < 0 || sandbox_watch(sandbox, socket_fd) == 0))
-		return sandbox;
-	atoll_sandbox_free(sandbox);
-	return NULL;
+	r = open_fds(sandbox);
+	if (r < 0)
+		atoll_sandbox_free(sandbox);
+	else
+		*ret = sandbox;
+	return r;
 }
 
 void pending_free(struct pending *pending)
@@ -111,6 +125,7 @@ void atoll_sandbox_free(atoll_sandbox *sandbox)
 		streams_free(streams);
 	}
 	close_fd(&sandbox->socket_fd);
+	close_fd(&sandbox->wake_fd);
 	close_fd(&sandbox->epoll_fd);
 	free(sandbox->refusal);
 	atoll_context_free(sandbox->context);
@@ -148,10 +163,13 @@ int sandbox_queue(struct atoll_sandbox *sandbox, struct atoll_record *event, boo
 	return 0;
 }
 
-/* It is in the epoll from the beginning: to change what is waited for takes neither memory nor a descriptor. */
+/*
+ * It is in the epoll from the beginning, one for each handle (a descriptor may be in a thousand epolls and no more). To
+ * change what is waited for takes neither memory nor a descriptor.
+ */
 static void set_awake(struct atoll_sandbox *sandbox, bool is_awake)
 {
-	struct epoll_event event = { .events = is_awake ? EPOLLIN : 0, .data.fd = sandbox->context->wake_fd };
+	struct epoll_event event = { .events = is_awake ? EPOLLIN : 0, .data.fd = sandbox->wake_fd };
 
 	if (sandbox->is_awake != is_awake)
 		(void)epoll_ctl(sandbox->epoll_fd, EPOLL_CTL_MOD, event.data.fd, &event);

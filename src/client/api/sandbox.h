@@ -53,7 +53,8 @@ struct atoll_sandbox {
 	struct atoll_context *context;
 	char id[SESSION_ID_SIZE];
 	int epoll_fd, socket_fd; /* socket: FD_NONE once it is over */
-	bool is_awake;           /* epoll_fd is readable by the context's wake_fd, since the queue is not empty */
+	int wake_fd;             /* owned: an eventfd, always readable: in epoll_fd, which is so by it while is_awake */
+	bool is_awake;           /* the queue is not empty */
 	uint32_t protocol;       /* that is spoken; 0: not known yet */
 	bool is_found;           /* it was there before the handle */
 	struct refusal *refusal; /* owned; NULL: none: it lives, and does not speak with this handle */
@@ -75,8 +76,8 @@ struct answer {
 	struct atoll_record *result;
 };
 
-/* A handle that has this socket (taken; FD_NONE: it has ended). NULL: no memory or no descriptors. */
-struct atoll_sandbox *sandbox_new(struct atoll_context *context, const char *id, int socket_fd) MUST_USE;
+/* A handle that has this socket (taken; FD_NONE: it has ended). 0, or -errno: no memory or no descriptors. */
+int sandbox_new(struct atoll_context *context, const char *id, int socket_fd, struct atoll_sandbox **ret) MUST_USE;
 
 /* Whether it may be used: as context_check(). */
 int sandbox_check(const struct atoll_sandbox *sandbox, struct atoll_error *error) MUST_USE;

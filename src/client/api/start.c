@@ -69,10 +69,11 @@ static int put_request(struct spawn_request *request, const struct atoll_policy 
 static int adopt(struct atoll_context *context, const char *id, int socket_fd, struct stream_plan *plan,
 		 atoll_sandbox **ret, struct atoll_error *error)
 {
-	struct atoll_sandbox *sandbox = sandbox_new(context, id, socket_fd);
+	struct atoll_sandbox *sandbox;
+	int r = sandbox_new(context, id, socket_fd, &sandbox);
 
-	if (!sandbox)
-		return fault_errno(error, -ENOMEM, "start");
+	if (r < 0)
+		return fault_errno(error, r, "start");
 	if (plan->ours) {
 		sandbox->streams = plan->ours;
 		sandbox->streams->command = MAIN_COMMAND;
@@ -179,11 +180,11 @@ static int connect_found(const struct atoll_context *context, const char *id, in
 static int adopt_found(struct atoll_context *context, const struct session_record *session, int fd,
 		       atoll_sandbox **ret, struct atoll_error *error)
 {
-	struct atoll_sandbox *sandbox = sandbox_new(context, session->id, fd);
-	int r;
+	struct atoll_sandbox *sandbox;
+	int r = sandbox_new(context, session->id, fd, &sandbox);
 
-	if (!sandbox)
-		return fault_errno(error, -ENOMEM, "find");
+	if (r < 0)
+		return fault_errno(error, r, "find");
 	sandbox->is_found = true;
 	if (fd >= 0)
 		r = sandbox_greet(fd, context);

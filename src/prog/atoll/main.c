@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "base/str.h"
-#include "client/launch.h"
+#include "client/launch-guardian.h"
 #include "os/fd.h"
 #include "prog/atoll/run/dry-run.h"
 #include "prog/atoll/run/started.h"

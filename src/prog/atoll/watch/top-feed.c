@@ -36,7 +36,7 @@ enum {
 	GRACE_MS = 5000,
 	SESSION_JSON_MAX = 64 << 10,
 	EVENTS_SHOWN = 200,
-	FILES_WANTED = 2 * TOP_SESSIONS_MAX + 256,
+	FILES_WANTED = 3 * TOP_SESSIONS_MAX + 256,
 };
 
 /* A session that atoll-top knows of. */
