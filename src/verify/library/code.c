@@ -177,6 +177,7 @@ static const struct value *do_partial(struct script *script, struct call *call, 
 	map->name = "functools.partial()";
 	map->subject = library_target(call, effect);
 	map->items = list->items + 1;
+	map->gathered = list->gathered;
 	map->keys = keys + 1;
 	map->count = list->count - 1;
 	return map;

@@ -88,9 +88,26 @@ const struct value *value_named(struct arena *arena, const char *name)
 	return value;
 }
 
+/* Where all items of a list are from. */
+struct gathered {
+	struct origins origins;
+	uint32_t flags;
+};
+
+/* NULL without memory: it is gone through each time then. */
+static const struct gathered *gather_items(struct arena *arena, const struct value *const *items, size_t count)
+{
+	struct gathered *gathered = arena_alloc(arena, sizeof *gathered);
+
+	for (size_t i = 0; gathered && i < count; i++)
+		gathered->flags |= value_origins(items[i], &gathered->origins);
+	return gathered;
+}
+
 const struct value *value_list(struct arena *arena, const struct value *const *items, size_t count)
 {
-	size_t kept = count > VALUE_ITEMS_MAX ? VALUE_ITEMS_MAX : count;
+	size_t max = arena->size > VALUE_ARENA_MAX ? VALUE_ITEMS_SHORT_MAX : VALUE_ITEMS_MAX;
+	size_t kept = count > max ? max : count;
 	struct value *value = value_new(arena, VALUE_LIST);
 	const struct value **copy = arena_alloc(arena, kept * sizeof *copy + 1);
 
@@ -101,6 +118,9 @@ const struct value *value_list(struct arena *arena, const struct value *const *i
 	value->items = copy;
 	value->count = (uint32_t)kept;
 	value->is_cut = kept < count;
+	/* What was cut is from where it is from all the same. */
+	if (count)
+		value->gathered = gather_items(arena, items, count);
 	return value;
 }
 
@@ -113,6 +133,11 @@ static uint32_t gather(const struct value *value, struct origins *origins, unsig
 		--*left;
 		flags |= value->flags;
 		origins_join(origins, &value->origins);
+		if (value->gathered) {
+			flags |= value->gathered->flags;
+			origins_join(origins, &value->gathered->origins);
+			continue;
+		}
 		for (uint32_t i = 0; depth < DEPTH_MAX && i < value->count && *left; i++)
 			flags |= gather(value->items[i], origins, depth + 1, left);
 	}
@@ -352,6 +377,8 @@ static bool join_texts(struct arena *arena, struct value *value, const struct va
 	/* Two holes are no more than one, and a text beyond the bound ends with one. */
 	if (a_size && a_text[a_size - 1] == WORD_UNKNOWN && b_size && b_text[0] == WORD_UNKNOWN)
 		b_text++, b_size--;
+	if (arena->size > VALUE_ARENA_MAX && a_size + b_size > VALUE_SHORT_MAX)
+		return false;
 	if (a_size + b_size > VALUE_TEXT_MAX) {
 		b_size = a_size >= VALUE_TEXT_MAX ? 0 : VALUE_TEXT_MAX - a_size;
 		is_cut = b_size > 0;
@@ -376,7 +403,7 @@ static const struct value *concat_two(struct arena *arena, const struct value *a
 	struct value *value = value_new(arena, VALUE_TEXT);
 
 	if (!value || !join_texts(arena, value, a, b))
-		return &value_nothing;
+		return value_also_from(arena, value_taint(arena, a), b);
 	value->name = a->kind == VALUE_TEXT ? a->name : NULL;
 	value->flags = value_origins(a->kind == VALUE_TEXT ? NULL : a, &value->origins);
 	value->flags |= value_origins(b->kind == VALUE_TEXT ? NULL : b, &value->origins);

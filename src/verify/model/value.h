@@ -19,6 +19,10 @@ enum {
 	VALUE_ITEMS_MAX = 4096, /* of a list or map */
 	VALUE_NAME_MAX = 160,
 	VALUE_TEXT_MAX = 64 << 10, /* bytes of a text that was put together */
+	/* From so much memory of a judgement on, long texts and lists are no longer put together. */
+	VALUE_ARENA_MAX = 24 << 20,
+	VALUE_SHORT_MAX = 1024,	     /* bytes of a text, */
+	VALUE_ITEMS_SHORT_MAX = 128, /* and items of a list, that are still */
 };
 
 enum value_kind {
@@ -29,6 +33,8 @@ enum value_kind {
 	VALUE_MAP,
 	VALUE_FUNCTION, /* of the file */
 };
+
+struct gathered;
 
 struct value {
 	uint8_t kind;
@@ -44,6 +50,7 @@ struct value {
 	const char *const *keys;	  /* VALUE_MAP; NULL for one that is not known */
 	uint32_t count;
 	bool is_cut;	      /* a list or map that has more than is known */
+	const struct gathered *gathered; /* of all items, where that was put together already; or NULL */
 	uint32_t node, scope; /* VALUE_FUNCTION: where it stands, what it sees */
 	const struct value
 		*subject; /* what it was made from: the path of a file object, the URL of a request */

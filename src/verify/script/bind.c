@@ -89,6 +89,7 @@ static const struct value *with_item(struct script *script, const struct value *
 	items[map->count] = value;
 	keys[map->count] = key;
 	made->items = items;
+	made->gathered = NULL;
 	made->keys = keys;
 	made->count++;
 	return made;

@@ -187,6 +187,7 @@ static const struct value *expression_map(struct script *script, uint32_t node)
 {
 	struct items *items = items_new();
 	struct value *map = value_new(script->arena, VALUE_MAP);
+	const struct value *list;
 	const char **keys;
 
 	if (!items || !map) {
@@ -199,10 +200,12 @@ static const struct value *expression_map(struct script *script, uint32_t node)
 	keys = arena_alloc(script->arena, items->count * sizeof *keys + 1);
 	if (keys) {
 		memcpy(keys, items->keys, items->count * sizeof *keys);
-		map->items = value_list(script->arena, items->items, items->count)->items;
+		list = value_list(script->arena, items->items, items->count);
+		map->items = list->items;
+		map->gathered = list->gathered;
 		map->keys = keys;
-		map->count = map->items ? (uint32_t)items->count : 0;
-		map->is_cut = items->is_cut;
+		map->count = list->count;
+		map->is_cut = items->is_cut || list->is_cut;
 	}
 	free(items);
 	return map;

@@ -280,7 +280,8 @@ static bool is_known_already(struct script *script, const struct value *function
  * certain. */
 static bool is_too_much(struct script *script, const struct call *call, struct script_function_entry *entry)
 {
-	if (script->bounds.calls < SCRIPT_CALLS_MAX && script->bounds.inline_steps <= SCRIPT_INLINE_MAX)
+	if (script->bounds.calls < SCRIPT_CALLS_MAX && script->bounds.inline_steps <= SCRIPT_INLINE_MAX &&
+	    script->arena->size < SCRIPT_INLINE_SIZE_MAX)
 		return false;
 	if (entry && !script->bounds.guesses && !call_is_blank(call))
 		entry->missed = call->node;

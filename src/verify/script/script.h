@@ -18,7 +18,8 @@
 
 enum {
 	SCRIPT_STEPS_MAX = 4000000, /* nodes looked at, repetitions included */
-	SCRIPT_INLINE_MAX = 400000, /* of them in functions that are called */
+	SCRIPT_INLINE_MAX = 400000, /* of them in functions that are called, */
+	SCRIPT_INLINE_SIZE_MAX = 40 << 20, /* and the memory of a judgement, from which on calls are not followed */
 	SCRIPT_DEPTH_MAX = 400,
 	SCRIPT_CALLS_MAX = 12,	    /* functions in functions */
 	SCRIPT_REPEAT_MAX = 256,    /* items of a list that a loop is gone through for */
