@@ -11,6 +11,8 @@
 #include "gate-exec/gate.h"
 #include "gate-request/gate.h"
 #include "jail/filter.h"
+#include "os/proc.h"
+#include "policy/describe/refused-syscall.h"
 #include "session/narrowing.h"
 
 /* What happens in and around the sandbox, as records of the log. Every function fails closed (audit/writer.h). */
@@ -183,7 +185,9 @@ static void port_detail(struct json *json, const void *context)
 
 static int deny(struct box *box, enum audit_type type, const struct action *action, pid_t pid)
 {
-	struct decision decision = policy_decide(box->run.policy->policy, action);
+	struct decision decision = action->kind == ACTION_SYSCALL ?
+					   policy_refuse_syscall(box->run.policy->policy, action) :
+					   policy_decide(box->run.policy->policy, action);
 	struct audit_event event = {
 		.type = type,
 		.verdict = verdict_names[VERDICT_DENY],
@@ -202,7 +206,9 @@ static int deny(struct box *box, enum audit_type type, const struct action *acti
 
 static int on_refusal(void *context, const struct watch_refusal *refusal)
 {
-	struct action action = { .kind = ACTION_SYSCALL, .subject = refusal->syscall };
+	char name[PROC_NAME_SIZE];
+	const char *const caller[] = { proc_name(refusal->pid, name), NULL };
+	struct action action = { .kind = ACTION_SYSCALL, .subject = refusal->syscall, .argv = caller };
 	struct box *box = context;
 	int r = deny(box, AUDIT_SYSCALL, &action, refusal->pid);
 

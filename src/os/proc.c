@@ -576,3 +576,17 @@ uint64_t proc_unlinked_bytes(pid_t init_pid)
 
 	return proc_list_namespace(init_pid, &list) < 0 ? 0 : nameless_bytes(&list, false);
 }
+
+const char *proc_name(pid_t pid, char out[PROC_NAME_SIZE])
+{
+	cleanup_fd int fd = FD_NONE;
+	char path[48];
+	ssize_t size;
+
+	if (str_format(path, sizeof path, "/proc/%d/comm", pid) == 0)
+		fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	size = fd < 0 ? 0 : read(fd, out, PROC_NAME_SIZE - 1);
+	out[size < 0 ? 0 : size] = 0;
+	out[strcspn(out, "\n")] = 0;
+	return out;
+}

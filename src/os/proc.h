@@ -92,3 +92,8 @@ uint64_t proc_memfd_bytes(const struct proc_list *list);
  * disk that no walk finds. Bounded as above; what is only mapped is not seen. 0 where it cannot be read.
  */
 uint64_t proc_unlinked_bytes(pid_t init_pid);
+
+enum { PROC_NAME_SIZE = 16 };
+
+/* The name that a thread gives itself (proc_pid_comm(5)), in out, which is returned; "" where it cannot be read. */
+const char *proc_name(pid_t pid, char out[PROC_NAME_SIZE]);

@@ -324,13 +324,18 @@ static void put_limits(const struct policy *policy, struct buf *out)
 /* What would be taken for a fault of the machine; the whole of it is doc/inside.md. */
 static void put_different(const struct policy *policy, struct buf *out)
 {
-	buf_put_text(out,
+	buf_printf(out,
 		     "\n## What is different here\n\n"
 		     "- One uid and one gid exist: `chown` to another is \"Invalid argument\", and files of others\n"
 		     "  look like nobody's. `chmod u+s` and `g+s` are refused on files and work on directories.\n"
 		     "- `socket(AF_UNIX, SOCK_DGRAM)`, ping, raw sockets and io_uring do not exist.\n"
-		     "- No namespaces, mounts, containers, services, or debugging of what runs outside.\n"
-		     "- There are no core dumps, and `/sys` tells of processors alone.\n");
+		     "- %s"
+		     "- No mounts, containers, services, or debugging of what runs outside.\n"
+		     "- There are no core dumps, and `/sys` tells of processors alone.\n",
+		   policy->exec.namespaces ?
+			   "Programs can make user namespaces, as browsers do; no mounts and roots in them.\n" :
+			   "No namespaces: a program's own sandbox cannot be made. Switch it off (`chromium\n"
+			   "  --no-sandbox`), for you are in one.\n");
 	if (policy_stages_any(policy))
 		buf_put_text(out,
 			     "- A watch on a directory (inotify) ends when that is renamed.\n"

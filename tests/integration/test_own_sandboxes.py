@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that make a sandbox of their own: told which switch turns it off, or let to where the policy says so."""
+import json
+
+import pytest
+
+NESTED = "atoll: 1\nextends: medium\nexec: {namespaces: true}\n"
+PAGE = "<title>x</title><p id=p></p><script>p.textContent = 'sum ' + (40 + 2)</script>"
+CHROMIUM = ["chromium", "--headless", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir=/tmp/chromium",
+            "--dump-dom"]
+
+
+def denials(sandbox, done):
+    """What the agent is told of refused calls."""
+    path = sandbox.state / "atoll" / "sessions" / done.session / "denials.jsonl"
+    return [entry for entry in map(json.loads, path.read_text().splitlines()) if entry["kind"] == "syscall"]
+
+
+@pytest.mark.needs("unshare")
+def test_a_refused_namespace_names_the_switch(sandbox):
+    assert sandbox.run_outside(["unshare", "-U", "true"]).code == 0
+    done = sandbox.run(["unshare", "-U", "true"])
+    assert done.code != 0
+    entry, = denials(sandbox, done)
+    assert entry["rule"] == "builtin.namespaces" and "inside this one" in entry["reason"], entry
+    assert "run the command itself" in entry["hint"], entry
+
+
+def test_who_is_not_known_is_told_in_general(sandbox):
+    done = sandbox.run(["/usr/bin/python3", "-c", "import ctypes; ctypes.CDLL(None).unshare(0x10000000)"])
+    entry, = denials(sandbox, done)
+    assert entry["rule"] == "builtin.namespaces" and "exec: {namespaces: true}" in entry["hint"], entry
+    done = sandbox.run(["/usr/bin/python3", "-c", "import ctypes; ctypes.CDLL(None).sethostname(b'x', 1)"])
+    entry, = denials(sandbox, done)
+    assert entry["rule"] == "builtin.syscall" and entry["hint"] in ("", None), entry
+
+
+@pytest.mark.needs("bwrap")
+def test_bwrap_is_told_by_name(sandbox):
+    words = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    assert sandbox.run_outside(words).code == 0
+    done = sandbox.run(words)
+    assert done.code != 0 and any("bwrap" in entry["hint"] for entry in denials(sandbox, done)), done
+
+
+@pytest.mark.only("user")
+@pytest.mark.needs("chromium")
+def test_chromium_with_its_own_sandbox(sandbox):
+    """Its namespaces and its seccomp filters, in a policy that lets it; without, it is told how to do without."""
+    page = sandbox.write(sandbox.project / "page.html", PAGE)
+    words = [*CHROMIUM, f"file://{page}"]
+    # Now and then it ends before its page is there, without a sandbox as well.
+    if not any("sum 42" in (outside := sandbox.run_outside(words, timeout=60)).out for _ in range(3)):
+        pytest.skip(f"chromium does not work without a sandbox either: {outside.err[-300:]}")
+    done = sandbox.run(words, policy=sandbox.policy(NESTED), timeout=90)
+    assert done.code == 0 and "sum 42" in done.out, done
+    refused = sandbox.run(words, timeout=90)
+    assert "sum 42" not in refused.out, refused
+    assert any("--no-sandbox" in entry["hint"] for entry in denials(sandbox, refused)), refused
+    done = sandbox.run([*words[:-1], "--no-sandbox", words[-1]], timeout=90)
+    assert done.code == 0 and "sum 42" in done.out, done
