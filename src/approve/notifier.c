@@ -3,9 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "approve/question-words.h"
 #include "approve/queue-state.h"
@@ -15,7 +13,6 @@
 #include "os/fd.h"
 #include "policy/certificate-files.h"
 #include "session/run-request.h"
-#include "supervise/loop.h"
 #include "supervise/peer.h"
 #include "supervise/run.h"
 #include "wire/notify.h"
@@ -35,21 +32,15 @@ struct slot {
 	struct hash hash;
 };
 
-enum link_state { LINK_IDLE, LINK_LIVE, LINK_GONE };
-
 struct link {
 	struct notifier *notifier;
 	enum notify_kind kind;
 	bool is_wanted, is_heard, may_answer;
-	enum link_state state;
-	int fd;                      /* owned */
-	struct pidref process;
-	struct loop_source source;
+	struct peer peer;
 	uint64_t told;               /* queue_generation() that it knows */
 	struct slot slots[NOTIFY_OPEN_MAX];
 	unsigned stale, troubles;
 	uint64_t questions, answers, alerts;
-	int fatal;                   /* the log failed */
 	char trouble[NOTIFY_TROUBLE_MAX + 1];
 	char address[NOTIFY_ADDRESS_MAX + 1];
 };
@@ -88,6 +79,8 @@ static void find_bus(const struct notifier *notifier, char out[NOTIFY_ADDRESS_MA
 		(void)!str_format(out, NOTIFY_ADDRESS_MAX + 1, "unix:path=%s", path);
 }
 
+static const struct peer_kind kinds[NOTIFY_KIND_COUNT];
+
 static struct notifier_state *open_notices(struct notifier *notifier)
 {
 	const struct ask_settings *ask = &notifier->run->policy->policy->ask;
@@ -98,11 +91,13 @@ static struct notifier_state *open_notices(struct notifier *notifier)
 	notifier->state = calloc(1, sizeof *notifier->state);
 	if (!notifier->state)
 		return NULL;
-	for (unsigned kind = 0; kind < NOTIFY_KIND_COUNT; kind++)
-		notifier->state->links[kind] = (struct link){ .notifier = notifier,
-							      .kind = (enum notify_kind)kind,
-							      .fd = FD_NONE,
-							      .process = PIDREF_NONE };
+	for (unsigned kind = 0; kind < NOTIFY_KIND_COUNT; kind++) {
+		struct link *link = &notifier->state->links[kind];
+
+		link->notifier = notifier;
+		link->kind = (enum notify_kind)kind;
+		peer_init(&link->peer, notifier->run, &kinds[kind], 1, link);
+	}
 	desktop = &notifier->state->links[NOTIFY_DESKTOP];
 	desktop->is_wanted = ask->desktop;
 	desktop->may_answer = true;
@@ -150,13 +145,16 @@ static int lose(struct link *link, const char *why)
 	/* What it said itself is the better reason. */
 	int r = link->trouble[0] && !link->is_heard ? 0 : note_trouble(link, why);
 
-	loop_remove(link->notifier->run->loop, &link->source);
-	close_fd(&link->fd);
-	peer_end(&link->process);
-	link->state = LINK_GONE;
+	peer_retire(&link->peer, false);
 	link->is_heard = false;
 	memset(link->slots, 0, sizeof link->slots);
 	return r < 0 ? r : settle_hearing(link->notifier);
+}
+
+static int broke(void *context, enum peer_fault fault)
+{
+	(void)fault;
+	return lose(context, "its program has ended");
 }
 
 /* ---- what comes back ---- */
@@ -182,8 +180,7 @@ static int on_state(void *context, struct frame *frame, int *fds, size_t fd_coun
 	r = trouble ? note_trouble(link, trouble) : 0;
 	if (r == 0)
 		r = settle_hearing(link->notifier);
-	link->fatal = r;
-	return r;
+	return peer_fail(&link->peer, r);
 }
 
 static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -208,38 +205,33 @@ static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return 0;
 	r = queue_answer(link->notifier->queue, &reply, &by, &grant, &ignored);
 	link->answers += r == 0;
-	link->fatal = r < 0 ? r : 0;
-	return link->fatal;
+	return peer_fail(&link->peer, r < 0 ? r : 0);
 }
 
 static const struct frame_rule rules[] = {
-	{ NOTIFY_STATE, 1, 1024, 0, 0, on_state },
-	{ NOTIFY_ANSWER, 1, 1024, 0, 0, on_answer },
+	{ NOTIFY_STATE, PEER_BIT(SERVING), 1024, 0, 0, on_state },
+	{ NOTIFY_ANSWER, PEER_BIT(SERVING), 1024, 0, 0, on_answer },
 };
 
-static int link_speaks(void *context, uint32_t events)
+/* There is room again: everything is looked at again. */
+static int has_room(void *context)
 {
-	struct link *link = context;
-	int r;
-
-	if (events & EPOLLOUT) {
-		/* There is room again: everything is looked at again. */
-		link->told = 0;
-		r = loop_change(link->notifier->run->loop, &link->source, EPOLLIN);
-		if (r < 0)
-			return r;
-	}
-	if (!(events & ~(uint32_t)EPOLLOUT))
-		return 0;
-	r = frame_dispatch(link->fd, &link->notifier->run->scratch, 0, rules, ARRAY_SIZE(rules), link);
-	if (link->fatal < 0)
-		return link->fatal;
-	return r > 0 || r == -EAGAIN ? 0 : lose(link, "its program has ended");
+	((struct link *)context)->told = 0;
+	return 0;
 }
+
+#define KIND(its_user)                                                                                                 \
+	{ .program = "atoll-notify", .user = its_user, .rules = rules, .rule_count = ARRAY_SIZE(rules),                \
+	  .leave_ms = END_MS, .broke = broke, .has_room = has_room }
+
+/* Who speaks with the bus is that user's until it is connected. */
+static const struct peer_kind kinds[NOTIFY_KIND_COUNT] = {
+	[NOTIFY_DESKTOP] = KIND(0), [NOTIFY_WEBHOOK] = KIND(PEER_WEBHOOK),
+};
 
 /* ---- what is handed over ---- */
 
-static int send_start(struct link *link)
+static int greet(struct link *link)
 {
 	struct notifier *notifier = link->notifier;
 	const struct run_request *request = notifier->run->request;
@@ -263,27 +255,19 @@ static int send_start(struct link *link)
 		fds[count++] = request->secrets.notify_fd;
 	}
 	r = notify_start_put(&notifier->run->out, &start);
-	return r < 0 ? r : frame_send(link->fd, &notifier->run->out, fds, count);
+	return peer_greet(&link->peer, r, fds, count);
 }
 
 static int start(struct link *link)
 {
-	struct notifier *notifier = link->notifier;
-	uid_t uid = link->kind == NOTIFY_WEBHOOK ? peer_uid(notifier->run, PEER_WEBHOOK) : 0;
 	int r;
 
 	if (!link->address[0])
 		return lose(link, "there is no session bus (DBUS_SESSION_BUS_ADDRESS)");
-	r = peer_start(notifier->run, "atoll-notify", uid, &link->fd, &link->process);
+	r = peer_start(&link->peer, NULL);
 	if (r == 0)
-		r = send_start(link);
-	link->source = (struct loop_source){ .fd = link->fd, .events = EPOLLIN, .ready = link_speaks, .context = link };
-	if (r == 0)
-		r = loop_add(notifier->run->loop, &link->source);
-	if (r < 0)
-		return lose(link, "its program cannot be started");
-	link->state = LINK_LIVE;
-	return 0;
+		r = greet(link);
+	return r < 0 ? lose(link, "its program cannot be started") : 0;
 }
 
 static const char *escaped(struct buf *out, const char *text)
@@ -331,10 +315,10 @@ static int put_question(struct notifier *notifier, const struct question *questi
 /* 1: sent; 0: not now; negative: there is nobody, or it is too long. */
 static int hand_over(struct link *link, int made)
 {
-	int r = made < 0 ? made : frame_send(link->fd, &link->notifier->run->out, NULL, 0);
+	int r = made < 0 ? made : peer_send(&link->peer, NULL, 0);
 
 	if (r == -EAGAIN)
-		return loop_change(link->notifier->run->loop, &link->source, EPOLLIN | EPOLLOUT);
+		return peer_wait_for_room(&link->peer);
 	return r < 0 ? r : 1;
 }
 
@@ -435,9 +419,9 @@ static int check_link(struct link *link)
 {
 	int r = 0;
 
-	if (link->state == LINK_IDLE)
+	if (link->peer.state == PEER_IDLE)
 		r = start(link);
-	if (r < 0 || link->state != LINK_LIVE)
+	if (r < 0 || !peer_is_there(&link->peer))
 		return r;
 	r = refresh(link);
 	if (r > 0)
@@ -460,7 +444,8 @@ static int notifier_check(void *context, uint64_t now_ns)
 		struct link *link = &notices->links[kind];
 
 		if (link->is_wanted && notifier->queue->state && link->told != queue_generation(notifier->queue) &&
-		    (link->state == LINK_LIVE || (link->state == LINK_IDLE && queue_count_open(notifier->queue))))
+		    (peer_is_there(&link->peer) ||
+		     (link->peer.state == PEER_IDLE && queue_count_open(notifier->queue))))
 			r = check_link(link);
 	}
 	return r;
@@ -475,13 +460,13 @@ int notifier_alert(struct notifier *notifier, const char *kind, const char *what
 		struct link *link = &notices->links[i];
 		int sent;
 
-		if (link->is_wanted && link->state == LINK_IDLE)
+		if (link->is_wanted && link->peer.state == PEER_IDLE)
 			r = start(link);
-		if (r < 0 || !link->is_wanted || link->state != LINK_LIVE)
+		if (r < 0 || !link->is_wanted || !peer_is_there(&link->peer))
 			continue;
 		sent = notify_alert_put(&notifier->run->out, kind, what);
 		if (sent == 0)
-			sent = frame_send(link->fd, &notifier->run->out, NULL, 0);
+			sent = peer_send(&link->peer, NULL, 0);
 		link->alerts += sent == 0;
 		if (sent < 0 && sent != -EAGAIN)
 			r = lose(link, "its program has ended");
@@ -531,8 +516,9 @@ void notifier_put_summary(const struct notifier *notifier, struct buf *out)
 static void tell_last(struct link *link)
 {
 	if (link->is_wanted && link->kind == NOTIFY_WEBHOOK && link->notifier->queue->state &&
-	    link->state != LINK_GONE && link->told != queue_generation(link->notifier->queue) &&
-	    (link->state == LINK_LIVE || queue_count_open(link->notifier->queue)))
+	    link->told != queue_generation(link->notifier->queue) &&
+	    (peer_is_there(&link->peer) ||
+	     (link->peer.state == PEER_IDLE && queue_count_open(link->notifier->queue))))
 		(void)!check_link(link);
 }
 
@@ -540,19 +526,13 @@ static void tell_last(struct link *link)
 static void part(struct link *link)
 {
 	tell_last(link);
-	loop_remove(link->notifier->run->loop, &link->source);
-	close_fd(&link->fd);
+	peer_dismiss(&link->peer);
 }
 
 /* Waited for also where the box has taken all back: the program may have read nothing of it yet. */
 static void dismiss(struct link *link)
 {
-	struct pollfd polled = { .fd = link->process.fd, .events = POLLIN };
-
-	if ((link->questions || link->alerts) && polled.fd >= 0)
-		(void)!poll(&polled, 1, END_MS);
-	peer_end(&link->process);
-	link->state = LINK_GONE;
+	peer_retire(&link->peer, link->questions || link->alerts);
 	link->is_heard = false;
 }
 

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "policy/certificate-files.h"
-#include "supervise/peer.h"
+#include "supervise/peer-process.h"
 #include "wire/judge.h"
 
 /* What a program needs to find others and itself; nothing that loads code into it. */
@@ -23,8 +23,8 @@ static void pick_environment(char *const *env, char *out[], size_t size)
 	out[count] = NULL;
 }
 
-static int send_start(const struct external_verifier *verifier, const struct reviewer_origin *origin, int judge_fd,
-		      struct buf *scratch)
+int reviewer_greet(const struct external_verifier *verifier, const struct reviewer_origin *origin, int judge_fd,
+		   struct buf *scratch)
 {
 	const char *bundle = verifier->url ? certificate_bundle_path(origin->env) : NULL;
 	cleanup_fd int bundle_fd = bundle ? fd_open_at(AT_FDCWD, bundle, O_RDONLY | O_NONBLOCK, 0) : FD_NONE;
@@ -58,7 +58,7 @@ int reviewer_start(const struct external_verifier *verifier, const struct review
 	int r = peer_start_as(origin->init_path, &spec, &fd, &process);
 
 	if (r == 0)
-		r = send_start(verifier, origin, fd, scratch);
+		r = reviewer_greet(verifier, origin, fd, scratch);
 	if (r < 0) {
 		peer_end(&process);
 		return r;

@@ -20,8 +20,15 @@ struct reviewer_origin {
 };
 
 /*
- * *ret_fd (owned) is non-blocking and ready for cases, *ret_process is for peer_end(); both are set on success
- * alone. scratch: a buffer for one frame.
+ * Its first message: whom it asks. judge_fd: our end of its socket; scratch: a buffer for one frame. Negative: it was
+ * not taken, or could not be made.
+ */
+int reviewer_greet(const struct external_verifier *verifier, const struct reviewer_origin *origin, int judge_fd,
+		   struct buf *scratch) MUST_USE;
+
+/*
+ * Starts one beside no box. *ret_fd (owned) is non-blocking and ready for cases, *ret_process is for peer_end(); both
+ * are set on success alone.
  */
 int reviewer_start(const struct external_verifier *verifier, const struct reviewer_origin *origin,
-			struct buf *scratch, int *ret_fd, struct pidref *ret_process) MUST_USE;
+		   struct buf *scratch, int *ret_fd, struct pidref *ret_process) MUST_USE;

@@ -3,9 +3,7 @@
 
 #include <limits.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "approve/queue.h"
 #include "approve/reviewer-start.h"
@@ -16,7 +14,6 @@
 #include "session/run-request.h"
 #include "supervise/cooldown.h"
 #include "supervise/freeze.h"
-#include "supervise/loop.h"
 #include "supervise/path-search.h"
 #include "supervise/peer.h"
 #include "supervise/run.h"
@@ -41,18 +38,14 @@ struct open_case {
 };
 
 struct reviewer_state {
-	int fd;                      /* owned; FD_NONE: no program runs */
-	struct pidref process;
-	struct loop_source source;
+	struct peer peer;            /* atoll-judge */
 	struct open_case cases[JUDGE_OPEN_MAX];
 	uint32_t last_id;
-	unsigned starts;
 	struct cooldown denials;
 	struct path_search denied;   /* the last one */
 	bool is_tripped;             /* everything is frozen, and a person is asked */
 	uint64_t asked, opinions[JUDGE_VERDICT_COUNT], trips;
 	char reason[JUDGE_REASON_MAX];
-	int fatal;
 };
 
 static const struct external_verifier *verifier(const struct reviewer *reviewer)
@@ -71,15 +64,17 @@ bool reviewer_wants(const struct reviewer *reviewer, enum verdict verdict)
 	       (verdict == VERDICT_ASK || external->when == VERIFY_ALL);
 }
 
+static const struct peer_kind judge;
+
 static struct reviewer_state *open_external(struct reviewer *reviewer)
 {
 	if (reviewer->state)
 		return reviewer->state;
 	reviewer->state = calloc(1, sizeof *reviewer->state);
-	if (reviewer->state) {
-		reviewer->state->fd = FD_NONE;
-		reviewer->state->process = PIDREF_NONE;
-	}
+	/* A secret lies in its socket once. */
+	if (reviewer->state)
+		peer_init(&reviewer->state->peer, reviewer->run, &judge, verifier(reviewer)->secret ? 1 : STARTS_MAX,
+			  reviewer);
 	return reviewer->state;
 }
 
@@ -175,6 +170,17 @@ static int trip(struct reviewer *reviewer)
 
 /* ---- opinions ---- */
 
+/* The first time at which a case has waited for too long. */
+static void expect(struct reviewer_state *external)
+{
+	uint64_t until_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < JUDGE_OPEN_MAX; i++)
+		if (external->cases[i].id && external->cases[i].until_ns < until_ns)
+			until_ns = external->cases[i].until_ns;
+	peer_expect(&external->peer, until_ns);
+}
+
 static int conclude(struct reviewer *reviewer, struct open_case *open, const struct reviewer_opinion *opinion)
 {
 	struct reviewer_state *external = reviewer->state;
@@ -182,6 +188,7 @@ static int conclude(struct reviewer *reviewer, struct open_case *open, const str
 	int r = log_opinion(reviewer, &was.subject, opinion, was.begun_ns);
 
 	*open = (struct open_case){ 0 };
+	expect(external);
 	external->opinions[opinion->verdict]++;
 	if (r == 0)
 		r = was.waiter.done(was.waiter.context, was.waiter.token, opinion);
@@ -214,67 +221,63 @@ static int on_verdict(void *context, struct frame *frame, int *fds, size_t fd_co
 	if (!open || str_copy(reviewer->state->reason, sizeof reviewer->state->reason, opinion.reason) < 0)
 		return 0;
 	opinion.reason = reviewer->state->reason;
-	reviewer->state->fatal = conclude(reviewer, open, &opinion);
-	return reviewer->state->fatal;
+	return peer_fail(&reviewer->state->peer, conclude(reviewer, open, &opinion));
 }
 
 static const struct frame_rule rules[] = {
-	{ JUDGE_VERDICT, 1, 1024, 0, 0, on_verdict },
+	{ JUDGE_VERDICT, PEER_BIT(SERVING), 1024, 0, 0, on_verdict },
 };
 
 /* It is gone, and with it what it was asked. */
-static int lose(struct reviewer *reviewer)
+static int broke(void *context, enum peer_fault fault)
 {
 	static const struct reviewer_opinion gone = { JUDGE_UNCLEAR, "the program that asks the verifier has ended" };
+	struct reviewer *reviewer = context;
 	struct reviewer_state *external = reviewer->state;
 	int r = 0;
 
-	loop_remove(reviewer->run->loop, &external->source);
-	close_fd(&external->fd);
-	peer_end(&external->process);
+	(void)fault;
 	for (size_t i = 0; r == 0 && i < JUDGE_OPEN_MAX; i++)
 		if (external->cases[i].id)
 			r = conclude(reviewer, &external->cases[i], &gone);
 	return r;
 }
 
-static int judge_speaks(void *context, uint32_t events)
+static int late(void *context, uint64_t now_ns)
 {
+	static const struct reviewer_opinion late = { JUDGE_UNCLEAR, "the verifier did not answer in time" };
 	struct reviewer *reviewer = context;
-	int r = frame_dispatch(reviewer->state->fd, &reviewer->run->scratch, 0, rules, ARRAY_SIZE(rules), reviewer);
+	struct reviewer_state *external = reviewer->state;
+	int r = 0;
 
-	(void)events;
-	if (reviewer->state->fatal < 0)
-		return reviewer->state->fatal;
-	return r > 0 || r == -EAGAIN ? 0 : lose(reviewer);
+	for (size_t i = 0; r == 0 && i < JUDGE_OPEN_MAX; i++)
+		if (external->cases[i].id && external->cases[i].until_ns <= now_ns)
+			r = conclude(reviewer, &external->cases[i], &late);
+	expect(external);
+	return r;
 }
 
 /* ---- the program ---- */
 
+static const struct peer_kind judge = {
+	.program = "atoll-judge", .user = PEER_JUDGE, .rules = rules, .rule_count = ARRAY_SIZE(rules),
+	.leave_ms = END_MS, .broke = broke, .late = late,
+};
+
 static int start(struct reviewer *reviewer)
 {
-	struct reviewer_state *external = reviewer->state;
+	struct peer *peer = &reviewer->state->peer;
 	const struct reviewer_origin origin = {
-		.init_path = reviewer->run->request->init_path, .uid = peer_uid(reviewer->run, PEER_JUDGE),
 		.env = reviewer->run->request->command.env, .secret_fd = reviewer->run->request->secrets.judge_fd,
 	};
-	int r;
+	int r = peer_start(peer, NULL);
 
-	/* A secret lies in its socket once. */
-	if (external->starts >= (verifier(reviewer)->secret ? 1 : STARTS_MAX))
-		return -ECHILD;
-	external->starts++;
-	r = reviewer_start(verifier(reviewer), &origin, &reviewer->run->out, &external->fd, &external->process);
-	external->source = (struct loop_source){ .fd = external->fd, .events = EPOLLIN, .ready = judge_speaks,
-						 .context = reviewer };
-	if (r == 0)
-		r = loop_add(reviewer->run->loop, &external->source);
-	if (r < 0) {
-		loop_remove(reviewer->run->loop, &external->source);
-		close_fd(&external->fd);
-		peer_end(&external->process);
-	}
-	return r;
+	if (r < 0)
+		return r;
+	r = reviewer_greet(verifier(reviewer), &origin, peer->fd, &reviewer->run->out);
+	if (r < 0)
+		peer_break(peer, PEER_DEAF);
+	return r < 0 ? r : peer_listen(peer);
 }
 
 /* ---- a case ---- */
@@ -345,10 +348,10 @@ int reviewer_begin(struct reviewer *reviewer, const struct reviewer_request *req
 	put_case(reviewer, request, &text);
 	if (buf_error(&text))
 		return unclear(reviewer, request, "it is too long to be judged", ret_opinion);
-	if (external->fd < 0 && start(reviewer) < 0)
+	if (!peer_is_there(&external->peer) && start(reviewer) < 0)
 		return unclear(reviewer, request, "the program that asks the verifier cannot be started", ret_opinion);
 	if (judge_case_put(&reviewer->run->out, ++external->last_id, buf_text(&text)) < 0 ||
-	    frame_send(external->fd, &reviewer->run->out, NULL, 0) < 0)
+	    peer_send(&external->peer, NULL, 0) < 0)
 		return unclear(reviewer, request, "the verifier takes nothing now", ret_opinion);
 	*open = (struct open_case){ .id = external->last_id, .waiter = *waiter, .begun_ns = clock_monotonic_ns() };
 	open->until_ns = open->begun_ns + (verifier(reviewer)->timeout_ms + GRACE_MS) * NS_PER_MS;
@@ -356,6 +359,7 @@ int reviewer_begin(struct reviewer *reviewer, const struct reviewer_request *req
 	open->search = path_search_of(request->pid, request->action.subject, request->action.argv, "");
 	if (str_copy(open->subject.program, sizeof open->subject.program, request->action.subject) < 0)
 		open->subject.program[0] = 0;
+	expect(external);
 	return 1;
 }
 
@@ -369,37 +373,11 @@ void reviewer_forget(struct reviewer *reviewer, const struct reviewer_waiter *wa
 		if (!open->id || open->waiter.done != waiter->done || open->waiter.context != waiter->context ||
 		    open->waiter.token != waiter->token)
 			continue;
-		if (external->fd >= 0 && judge_forget_put(&reviewer->run->out, open->id) == 0)
-			(void)!frame_send(external->fd, &reviewer->run->out, NULL, 0);
+		if (peer_is_there(&external->peer) && judge_forget_put(&reviewer->run->out, open->id) == 0)
+			(void)!peer_send(&external->peer, NULL, 0);
 		*open = (struct open_case){ 0 };
+		expect(external);
 	}
-}
-
-static int reviewer_check(void *context, uint64_t now_ns)
-{
-	struct reviewer *reviewer = context;
-	static const struct reviewer_opinion late = { JUDGE_UNCLEAR, "the verifier did not answer in time" };
-	struct reviewer_state *external = reviewer->state;
-	int r = 0;
-
-	for (size_t i = 0; external && r == 0 && i < JUDGE_OPEN_MAX; i++)
-		if (external->cases[i].id && external->cases[i].until_ns <= now_ns)
-			r = conclude(reviewer, &external->cases[i], &late);
-	return r;
-}
-
-static int reviewer_timeout_ms(const void *context, uint64_t now_ns)
-{
-	const struct reviewer *reviewer = context;
-	const struct reviewer_state *external = reviewer->state;
-	uint64_t next_ns = UINT64_MAX;
-
-	for (size_t i = 0; external && i < JUDGE_OPEN_MAX; i++)
-		if (external->cases[i].id && external->cases[i].until_ns < next_ns)
-			next_ns = external->cases[i].until_ns;
-	if (next_ns == UINT64_MAX)
-		return -1;
-	return next_ns > now_ns ? (int)((next_ns - now_ns) / NS_PER_MS) + 1 : 0;
 }
 
 /* ---- the end ---- */
@@ -424,15 +402,10 @@ void reviewer_to_json(const struct reviewer *reviewer, struct json *json)
 void reviewer_close(struct reviewer *reviewer)
 {
 	struct reviewer_state *external = reviewer->state;
-	struct pollfd polled = { .fd = external ? external->process.fd : FD_NONE, .events = POLLIN };
 
 	if (!external)
 		return;
-	loop_remove(reviewer->run->loop, &external->source);
-	close_fd(&external->fd);
-	if (polled.fd >= 0)
-		(void)!poll(&polled, 1, END_MS);
-	peer_end(&external->process);
+	peer_retire(&external->peer, true);
 	memset(external->cases, 0, sizeof external->cases);
 }
 
@@ -446,7 +419,5 @@ static void reviewer_free(void *context)
 
 const struct module reviewer_module = {
 	.name = "reviewer",
-	.check = reviewer_check,
-	.timeout_ms = reviewer_timeout_ms,
 	.done = reviewer_free,
 };

@@ -7,7 +7,7 @@
 #include "box/control/control.h"
 #include "box/state/sandbox.h"
 #include "os/clock.h"
-#include "supervise/module.h"
+#include "supervise/peer.h"
 
 static int check_control(void *state, uint64_t now_ns)
 {
@@ -24,6 +24,7 @@ static const struct {
 	const struct module *module;
 	size_t state;
 } modules[] = {
+	{ &peers_module, offsetof(struct box, run) },
 	{ &queue_module, offsetof(struct box, approval.queue) },
 	{ &prompt_module, offsetof(struct box, approval.prompt) },
 	{ &notifier_module, offsetof(struct box, approval.notifier) },

@@ -16,7 +16,7 @@
 #include "jail/mediation.h"
 #include "os/fd.h"
 #include "policy/decide.h"
-#include "supervise/peer.h"
+#include "supervise/peer-process.h"
 
 /* How a sandbox comes to be: everything before the loop. The order is told in box.c. */
 

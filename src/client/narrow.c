@@ -15,7 +15,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
-#include "supervise/peer.h"
+#include "supervise/peer-process.h"
 
 extern char **environ;
 

@@ -10,7 +10,8 @@
 #include "gate-request/gate-state.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "supervise/peer.h"
+#include "supervise/loop.h"
+#include "supervise/peer-process.h"
 #include "supervise/run.h"
 
 /*

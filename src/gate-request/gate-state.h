@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "os/pidref.h"
 #include "supervise/loop.h"
+#include "supervise/peer.h"
 #include "wire/desk.h"
 
 struct queue;
@@ -41,9 +41,7 @@ struct access_kept {
 /* A token that atoll-token looks at. */
 struct access_token {
 	uint32_t id;                 /* of the request; 0: there is none */
-	int near_fd;                 /* owned */
-	struct loop_source source;
-	struct pidref process;
+	struct peer peer;
 	uint64_t free_ns;            /* the next one is looked at from then on */
 };
 
@@ -60,10 +58,9 @@ struct access_gate {
 	struct run *run;
 	struct queue *queue;         /* of questions */
 	struct runtime_mounts *mounts; /* what was granted and brought in */
-	int listen_fd, near_fd;      /* owned */
-	struct loop_source listen_source, near_source;
-	struct pidref process;
-	unsigned falls;
+	int listen_fd;               /* owned */
+	struct loop_source listen_source;
+	struct peer peer;            /* atoll-desk */
 	struct access_pending pending[DESK_PENDING_MAX];
 	struct access_kept kept[DESK_KEPT_MAX];
 	size_t kept_next;
@@ -72,8 +69,9 @@ struct access_gate {
 	struct access_checkpoint checkpoint;
 };
 
-/* Serves one message of the desk. 1; 0: it has gone; -EPROTO: it broke the rules; another negative: the log failed. */
-int access_gate_serve(struct access_gate *gate) MUST_USE;
+/* What the desk may say (judge.c), to a struct access_gate. */
+enum { DESK_RULE_COUNT = 7 };
+extern const struct frame_rule access_gate_rules[DESK_RULE_COUNT];
 
 /* Nobody waits at the desk any more. */
 void access_gate_forget(struct access_gate *gate);

@@ -17,7 +17,6 @@
 #include "os/clock.h"
 #include "os/path.h"
 #include "policy/decide.h"
-#include "supervise/peer.h"
 #include "supervise/run.h"
 
 /*
@@ -54,73 +53,51 @@ static int bind_inside(void *context, int root_fd, int *ret_fd)
 
 /* ---- the program ---- */
 
-static int connection_waits(void *context, uint32_t events);
-
-/* Ends the program, if there is one; whoever waited at it hears the end of the connection. */
-static void end_program(struct access_gate *gate)
+/* Whoever waited at the desk hears the end of the connection; a number of a request means another one to the next. */
+static void drop_requests(struct access_gate *gate)
 {
-	loop_remove(gate->run->loop, &gate->near_source);
-	close_fd(&gate->near_fd);
-	peer_end(&gate->process);
 	access_gate_forget(gate);
-	/* The number of its request means another one to the next desk. */
 	access_token_done(gate);
 	access_checkpoint_done(gate);
 }
 
-/* There is nobody at the desk. One that falls again and again is left alone: connections are refused from then on. */
-static int vacate(struct access_gate *gate, bool is_fall)
+/* There is nobody at the desk. */
+static int vacate(void *context, enum peer_fault fault)
 {
-	end_program(gate);
-	gate->falls += is_fall;
-	if (gate->falls >= DESK_STARTS_MAX) {
+	struct access_gate *gate = context;
+
+	(void)fault;
+	drop_requests(gate);
+	/* One that falls again and again is left alone: connections are refused from then on. */
+	if (gate->peer.state == PEER_SPENT) {
 		close_fd(&gate->listen_fd);
 		return 0;
 	}
 	return loop_add(gate->run->loop, &gate->listen_source);
 }
 
+static const struct peer_kind desk = {
+	.program = "atoll-desk", .user = PEER_DESK, .may_leave = true, .broke = vacate,
+	.rules = access_gate_rules, .rule_count = DESK_RULE_COUNT,
+};
+
 void access_gate_send(struct access_gate *gate)
 {
-	/* It is told of its end by the loop, as if it had gone by itself. */
-	if (gate->near_fd >= 0 && frame_send(gate->near_fd, &gate->run->out, NULL, 0) < 0)
-		shutdown(gate->near_fd, SHUT_RDWR);
-}
-
-static int desk_speaks(void *context, uint32_t events)
-{
-	struct access_gate *gate = context;
-	int r = access_gate_serve(gate);
-
-	(void)events;
-	if (r > 0)
-		return 0;
-	if (r < 0 && r != -EPROTO && r != -EBADMSG && r != -ECONNRESET)
-		return r;
-	return vacate(gate, r < 0);
-}
-
-static int start(struct access_gate *gate)
-{
-	int r = peer_start(gate->run, "atoll-desk", peer_uid(gate->run, PEER_DESK), &gate->near_fd, &gate->process);
-
-	frame_begin(&gate->run->out, DESK_START);
-	if (r == 0)
-		r = frame_end(&gate->run->out);
-	if (r == 0)
-		r = frame_send(gate->near_fd, &gate->run->out, &gate->listen_fd, 1);
-	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = desk_speaks,
-						  .context = gate };
-	return r == 0 ? loop_add(gate->run->loop, &gate->near_source) : r;
+	if (peer_is_there(&gate->peer) && peer_send(&gate->peer, NULL, 0) < 0)
+		peer_break(&gate->peer, PEER_DEAF);
 }
 
 static int connection_waits(void *context, uint32_t events)
 {
 	struct access_gate *gate = context;
+	int r = peer_start(&gate->peer, NULL);
 
 	(void)events;
 	loop_remove(gate->run->loop, &gate->listen_source);
-	return start(gate) < 0 ? vacate(gate, true) : 0;
+	frame_begin(&gate->run->out, DESK_START);
+	if (r == 0)
+		r = peer_greet(&gate->peer, frame_end(&gate->run->out), &gate->listen_fd, 1);
+	return r < 0 ? vacate(gate, PEER_DEAF) : 0;
 }
 
 bool access_gate_open(struct access_gate **ret_gate, struct run *run, struct runtime_mounts *mounts,
@@ -132,10 +109,11 @@ bool access_gate_open(struct access_gate **ret_gate, struct run *run, struct run
 	if (!gate)
 		return false;
 	*gate = (struct access_gate){ .run = run, .queue = queue, .mounts = mounts, .listen_fd = FD_NONE,
-				      .near_fd = FD_NONE, .process = PIDREF_NONE, .tokens = DESK_BURST,
-			       .token = { .near_fd = FD_NONE, .process = PIDREF_NONE },
-			       .checkpoint = { .near_fd = FD_NONE, .name_fd = FD_NONE, .process = PIDREF_NONE },
-			       .refilled_ns = clock_monotonic_ns() };
+				      .tokens = DESK_BURST,
+				      .checkpoint = { .near_fd = FD_NONE, .name_fd = FD_NONE, .process = PIDREF_NONE },
+				      .refilled_ns = clock_monotonic_ns() };
+	peer_init(&gate->peer, run, &desk, DESK_STARTS_MAX, gate);
+	access_token_init(gate);
 	/* Also where it fails: then nobody asks here. */
 	*ret_gate = gate;
 	if (namespaces_run(run, &task, &gate->listen_fd) < 0)
@@ -154,7 +132,8 @@ void access_gate_close(struct access_gate *gate)
 {
 	if (!gate)
 		return;
-	end_program(gate);
+	peer_close(&gate->peer, false);
+	drop_requests(gate);
 	loop_remove(gate->run->loop, &gate->listen_source);
 	close_fd(&gate->listen_fd);
 	for (size_t i = 0; i < DESK_KEPT_MAX; i++)

@@ -583,17 +583,12 @@ static int on_forget(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return 0;
 }
 
-static const struct frame_rule rules[] = {
-	{ DESK_WANT, 1, DESK_MESSAGE_MAX, 0, 0, on_want },
-	{ DESK_EXPLAIN, 1, DESK_MESSAGE_MAX, 0, 0, on_explain },
-	{ DESK_WAIT, 1, 64, 0, 0, on_wait },
-	{ DESK_STATUS, 1, 64, 0, 0, on_status },
-	{ DESK_FORGET, 1, 64, 0, 0, on_forget },
-	{ DESK_TOKEN, 1, DESK_MESSAGE_MAX, 0, 0, on_token },
-	{ DESK_CHECKPOINT, 1, DESK_MESSAGE_MAX, 0, 0, on_checkpoint },
+const struct frame_rule access_gate_rules[DESK_RULE_COUNT] = {
+	{ DESK_WANT, PEER_BIT(SERVING), DESK_MESSAGE_MAX, 0, 0, on_want },
+	{ DESK_EXPLAIN, PEER_BIT(SERVING), DESK_MESSAGE_MAX, 0, 0, on_explain },
+	{ DESK_WAIT, PEER_BIT(SERVING), 64, 0, 0, on_wait },
+	{ DESK_STATUS, PEER_BIT(SERVING), 64, 0, 0, on_status },
+	{ DESK_FORGET, PEER_BIT(SERVING), 64, 0, 0, on_forget },
+	{ DESK_TOKEN, PEER_BIT(SERVING), DESK_MESSAGE_MAX, 0, 0, on_token },
+	{ DESK_CHECKPOINT, PEER_BIT(SERVING), DESK_MESSAGE_MAX, 0, 0, on_checkpoint },
 };
-
-int access_gate_serve(struct access_gate *gate)
-{
-	return frame_dispatch(gate->near_fd, &gate->run->scratch, 0, rules, ARRAY_SIZE(rules), gate);
-}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate-request/token.h"
 
+#include <limits.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "approve/token-grants.h"
@@ -11,7 +10,6 @@
 #include "gate-request/gate-state.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "supervise/peer.h"
 #include "supervise/refusals.h"
 #include "supervise/run.h"
 
@@ -47,29 +45,20 @@ static int start_program(struct access_gate *gate, int text_fd)
 			 (char *)(request->name ? request->name : policy), (char *)"take", (char *)"--", (char *)"-",
 			 NULL };
 	const struct peer_fd text = { text_fd, STDIN_FILENO };
-	const struct peer_spec spec = { .program = "atoll-token", .argv = argv, .given = &text, .given_count = 1,
-					     .seconds = TIME_SECONDS };
-	struct access_token *token = &gate->token;
+	const struct peer_spec spec = { .argv = argv, .given = &text, .given_count = 1, .seconds = TIME_SECONDS };
+	int r = peer_start(&gate->token.peer, &spec);
 
-	return peer_start_as(request->init_path, &spec, &token->near_fd, &token->process);
+	return r < 0 ? r : peer_listen(&gate->token.peer);
 }
 
 /* ---- what it says ---- */
 
+/* It has counted and written down before it spoke. */
 static void close_job(struct access_gate *gate)
 {
 	struct access_token *token = &gate->token;
-	siginfo_t info;
 
-	loop_remove(gate->run->loop, &token->source);
-	close_fd(&token->near_fd);
-	if (token->process.fd >= 0) {
-		/* It has counted and written down before it spoke. */
-		(void)!pidref_signal(&token->process, SIGKILL);
-		(void)!pidref_wait(&token->process, WEXITED, &info, NULL);
-		pidref_done(&token->process);
-		token->process = PIDREF_NONE;
-	}
+	peer_close(&token->peer, false);
 	token->id = 0;
 	token->free_ns = clock_monotonic_ns() + PAUSE_MS * (uint64_t)NS_PER_MS;
 }
@@ -122,61 +111,71 @@ static int fail(struct access_gate *gate, uint32_t id)
 		      "the person outside can look: atoll token verify");
 }
 
-static int on_refused(struct access_gate *gate, uint32_t id, struct frame *frame)
-{
-	struct token_refused refused;
-
-	if (token_refused_get(frame, &refused) < 0)
-		return fail(gate, id);
-	return refuse(gate, id, refused.fault, refused.id, refused.reason, "");
-}
-
-static int on_holds(struct access_gate *gate, uint32_t id, struct frame *frame)
-{
-	struct err err = { 0 };
-	int r = token_grants_add(gate->queue, frame, &err);
-
-	if (r == 1)
-		return refuse(gate, id, "here", NULL, err.message, err.hint);
-	return r < 0 ? r : reply(gate, id, DESK_ALLOWED, "the token holds here, for as long as it says", "");
-}
-
-static int hear(void *context, uint32_t events)
+static int on_refused(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct access_gate *gate = context;
-	struct access_token *token = &gate->token;
-	static uint8_t bytes[TOKEN_HELD_MAX];
-	uint32_t id = token->id;
-	struct frame frame;
-	size_t fd_count;
-	ssize_t n = fd_receive_message(token->near_fd, bytes, sizeof bytes, NULL, 0, &fd_count);
+	struct token_refused refused;
+	uint32_t id = gate->token.id;
 
-	(void)events;
-	if (n == -EAGAIN || n == -EINTR)
-		return 0;
+	(void)fds, (void)fd_count;
+	if (token_refused_get(frame, &refused) < 0)
+		return -EBADMSG;
 	close_job(gate);
-	if (n <= 0 || frame_open(&frame, bytes, (size_t)n) < 0)
-		return fail(gate, id);
-	if (frame.type == TOKEN_REFUSED)
-		return on_refused(gate, id, &frame);
-	return frame.type == TOKEN_HOLDS ? on_holds(gate, id, &frame) : fail(gate, id);
+	return peer_fail(&gate->token.peer, refuse(gate, id, refused.fault, refused.id, refused.reason, ""));
+}
+
+static int on_holds(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct access_gate *gate = context;
+	struct err err = { 0 };
+	uint32_t id = gate->token.id;
+	int r = token_grants_add(gate->queue, frame, &err);
+
+	(void)fds, (void)fd_count;
+	close_job(gate);
+	if (r == 1)
+		r = refuse(gate, id, "here", NULL, err.message, err.hint);
+	else if (r == 0)
+		r = reply(gate, id, DESK_ALLOWED, "the token holds here, for as long as it says", "");
+	return peer_fail(&gate->token.peer, r);
+}
+
+static const struct frame_rule rules[] = {
+	{ TOKEN_REFUSED, PEER_BIT(SERVING), TOKEN_HELD_MAX, 0, 0, on_refused },
+	{ TOKEN_HOLDS, PEER_BIT(SERVING), TOKEN_HELD_MAX, 0, 0, on_holds },
+};
+
+static int broke(void *context, enum peer_fault fault)
+{
+	struct access_gate *gate = context;
+	uint32_t id = gate->token.id;
+
+	(void)fault;
+	close_job(gate);
+	return fail(gate, id);
+}
+
+static const struct peer_kind reader = {
+	.program = "atoll-token", .rules = rules, .rule_count = ARRAY_SIZE(rules), .broke = broke,
+};
+
+void access_token_init(struct access_gate *gate)
+{
+	peer_init(&gate->token.peer, gate->run, &reader, UINT_MAX, gate);
 }
 
 /* ---- the request ---- */
 
 static int start(struct access_gate *gate, const void *text, size_t size)
 {
-	struct access_token *token = &gate->token;
-	int low_fd = fd_memfd_sealed("token", text, size), r;
+	int low_fd = fd_memfd_sealed("token", text, size);
 	cleanup_fd int text_fd = low_fd < 0 ? low_fd : fd_move_above(low_fd, PEER_ABOVE);
 
 	if (text_fd < 0)
 		return text_fd;
 	if (lseek(text_fd, 0, SEEK_SET) < 0)
 		return -errno;
-	r = start_program(gate, text_fd);
-	token->source = (struct loop_source){ .fd = token->near_fd, .events = EPOLLIN, .ready = hear, .context = gate };
-	return r == 0 ? loop_add(gate->run->loop, &token->source) : r;
+	return start_program(gate, text_fd);
 }
 
 int access_token_present(struct access_gate *gate, uint32_t id, const void *text, size_t size)

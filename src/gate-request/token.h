@@ -14,6 +14,9 @@
 
 struct access_gate;
 
+/* Before anything else: nothing is looked at yet. */
+void access_token_init(struct access_gate *gate);
+
 /* The request id is answered now or later, by DESK_ANSWER. Negative: the log failed. */
 int access_token_present(struct access_gate *gate, uint32_t id, const void *text, size_t size) MUST_USE;
 

@@ -3,7 +3,7 @@
 
 /*
  * Starting another program beside this one: the one place that forks and executes for the programs of the user's
- * side. What a sandbox runs is started by atoll-init; helpers with ids of their own by supervise/peer.h.
+ * side. What a sandbox runs is started by atoll-init; helpers with ids of their own by supervise/peer-process.h.
  */
 
 #include <stdbool.h>

@@ -22,6 +22,7 @@ struct err;
 struct freeze;
 struct hub;
 struct loop;
+struct peer;
 struct policy;
 struct refusals;
 struct run_policy;
@@ -78,6 +79,7 @@ struct run {
 	struct hub *hub; /* what gates see, for who listens */
 	struct refusals *refusals;
 	struct freeze *freeze;
+	struct peer *peers; /* companions that have a process (peer.h) */
 	struct watch *watch;		      /* NULL: the jail does not stand yet */
 	const struct watch_options *identity; /* of who is inside; filled once the jail stands */
 	struct limit_group *limits;	      /* NULL: not made yet, or gone */
