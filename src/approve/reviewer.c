@@ -413,6 +413,8 @@ static void reviewer_free(void *context)
 {
 	struct reviewer *reviewer = context;
 
+	if (reviewer->state)
+		peer_retire(&reviewer->state->peer, false);
 	free(reviewer->state);
 	reviewer->state = NULL;
 }

@@ -2,11 +2,7 @@
 #include "gate-exec/verifier.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/timerfd.h>
 
 #include "base/str.h"
 #include "gate-exec/file.h"
@@ -15,7 +11,6 @@
 #include "gate-exec/verifier-rules.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "supervise/loop.h"
 #include "supervise/peer.h"
 #include "supervise/run.h"
 #include "watch/watch.h"
@@ -27,7 +22,7 @@
  * goes on.
  */
 
-enum { STATE_STARTING, STATE_SERVING, CHECK_MS = 250, NS_PER_MS = 1000000 };
+enum { NS_PER_MS = 1000000 };
 
 /* Of arguments behind those that are kept: what a frame has room for beside them. */
 enum { LEFT_OUT_SIZE_MAX = 48 << 10, LEFT_OUT_OVERHEAD = 8 };
@@ -45,27 +40,34 @@ struct verifier {
 	struct verifier_owner owner;
 	struct verifier_noted noted;
 	struct own_program own;
-	int near_fd, timer_fd;       /* owned */
-	struct loop_source near_source, timer_source;
-	struct pidref process;
-	unsigned state, falls;
+	struct peer peer;            /* atoll-verify */
 	uint64_t heard_ns;           /* when it last said something of use */
 	uint32_t last_id;
 	char *problem;               /* owned: what is wrong with the rules; NULL: nothing */
 	struct verifier_rules rules;
 	int made_fd;                 /* owned: where it writes what it makes of the rules; FD_NONE: it loads them */
 	struct verify_wait waits[VERIFY_WAITING_MAX];
-	size_t waiting;
 };
 
 /* ---- who waits ---- */
+
+/* The first time at which somebody has waited for too long. */
+static void expect(struct verifier *gate)
+{
+	uint64_t until_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
+		if (gate->waits[i].id && gate->waits[i].until_ns < until_ns)
+			until_ns = gate->waits[i].until_ns;
+	peer_expect(&gate->peer, until_ns);
+}
 
 static void free_wait(struct verifier *gate, struct verify_wait *wait)
 {
 	free(wait->exe);
 	strv_free(wait->argv);
 	*wait = (struct verify_wait){ .id = 0 };
-	gate->waiting--;
+	expect(gate);
 }
 
 static struct verify_wait *find_wait(struct verifier *gate, uint32_t id)
@@ -89,29 +91,9 @@ static int answer_wait(struct verifier *gate, struct verify_wait *wait, const st
 	return r < 0 ? r : gate->owner.done(gate->owner.context, token, &outcome);
 }
 
-/* The program is gone: whoever waits could not be judged. */
-static int lose_process(struct verifier *gate, const char *why)
-{
-	siginfo_t info;
-	int r = 0;
-
-	loop_remove(gate->run->loop, &gate->near_source);
-	close_fd(&gate->near_fd);
-	if (gate->process.fd >= 0) {
-		(void)!pidref_signal(&gate->process, SIGKILL);
-		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
-		pidref_done(&gate->process);
-		gate->process = PIDREF_NONE;
-	}
-	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++)
-		if (gate->waits[i].id)
-			r = answer_wait(gate, &gate->waits[i], NULL, why);
-	return r;
-}
-
 static uint64_t patience_ns(const struct verifier *gate)
 {
-	return (gate->state == STATE_STARTING ? VERIFY_START_MS : VERIFY_WAIT_MS) * (uint64_t)NS_PER_MS;
+	return (gate->peer.state == PEER_STARTING ? VERIFY_START_MS : VERIFY_WAIT_MS) * (uint64_t)NS_PER_MS;
 }
 
 /* ---- what it says ---- */
@@ -130,18 +112,21 @@ static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_
 		return -EBADMSG;
 	free(gate->problem);
 	gate->problem = problem ? str_dup(problem) : NULL;
+	/* Without memory for that it is of no use either. */
 	if (problem && !gate->problem)
-		return -ENOMEM;
+		return -EPROTO;
 	if (is_loaded && problem)
 		verifier_rules_drop(gate->run, &gate->rules);
 	else if (!is_loaded && !problem)
 		r = verifier_rules_learn(gate->run, &gate->rules, frame, take_fd(&gate->made_fd));
 	close_fd(&gate->made_fd);
-	gate->state = STATE_SERVING;
+	peer_serves(&gate->peer);
+	gate->heard_ns = clock_monotonic_ns();
 	/* Its work on what waits begins now. */
 	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
-		gate->waits[i].until_ns = clock_monotonic_ns() + patience_ns(gate);
-	return r;
+		gate->waits[i].until_ns = gate->heard_ns + patience_ns(gate);
+	expect(gate);
+	return r < 0 ? -EPROTO : 0;
 }
 
 /*
@@ -176,7 +161,7 @@ static int send_question(struct verifier *gate, const struct verify_wait *wait, 
 	question.argv = wait->argv;
 	question.is_cut = wait->is_cut;
 	r = verify_question_put(&gate->run->out, &question);
-	return r < 0 ? r : frame_send(gate->near_fd, &gate->run->out, &fd, fd >= 0);
+	return r < 0 ? r : peer_send(&gate->peer, &fd, fd >= 0);
 }
 
 /* Some shells look for a script that is not here where programs are: then nobody can tell which one it will be. */
@@ -201,6 +186,7 @@ static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_
 
 	if (frame_finish(frame) < 0 || !path)
 		return -EBADMSG;
+	gate->heard_ns = clock_monotonic_ns();
 	/* Its caller may be gone meanwhile. */
 	if (!wait)
 		return 0;
@@ -212,8 +198,7 @@ static int handle_wants(void *context, struct frame *frame, int *fds, size_t fd_
 	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
 		return r;
 	/* It is busy, and has not failed. */
-	r = answer_wait(gate, wait, NULL, too_many);
-	return r < 0 ? -ENOTRECOVERABLE : 0;
+	return peer_fail(&gate->peer, answer_wait(gate, wait, NULL, too_many));
 }
 
 static int handle_judged(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -225,94 +210,63 @@ static int handle_judged(void *context, struct frame *frame, int *fds, size_t fd
 
 	if (r < 0)
 		return r;
+	gate->heard_ns = clock_monotonic_ns();
 	wait = find_wait(gate, answer.id);
-	if (!wait)
-		return 0;
-	r = answer_wait(gate, wait, &answer, NULL);
 	/* The log's failure must not look like nonsense that was said. */
-	return r < 0 ? -ENOTRECOVERABLE : 0;
+	return wait ? peer_fail(&gate->peer, answer_wait(gate, wait, &answer, NULL)) : 0;
 }
 
 static const struct frame_rule messages[] = {
-	{ VERIFY_READY, 1u << STATE_STARTING, FRAME_MESSAGE_MAX, 0, 0, handle_ready },
-	{ VERIFY_WANTS, 1u << STATE_SERVING, 8192, 0, 0, handle_wants },
-	{ VERIFY_JUDGED, 1u << STATE_SERVING, 64 << 10, 0, 0, handle_judged },
+	{ VERIFY_READY, PEER_BIT(STARTING), FRAME_MESSAGE_MAX, 0, 0, handle_ready },
+	{ VERIFY_WANTS, PEER_BIT(SERVING), 8192, 0, 0, handle_wants },
+	{ VERIFY_JUDGED, PEER_BIT(SERVING), 64 << 10, 0, 0, handle_judged },
 };
 
-static int speaks(void *context, uint32_t events)
+/* Whoever waits could not be judged. */
+static int broke(void *context, enum peer_fault fault)
 {
 	struct verifier *gate = context;
-	int r = frame_dispatch(gate->near_fd, &gate->run->scratch, gate->state, messages,
-			       ARRAY_SIZE(messages), gate);
-
-	if (r == -ENOTRECOVERABLE)
-		return r;
-	if (r == 1)
-		gate->heard_ns = clock_monotonic_ns();
-	if (r == 1 || r == -EAGAIN)
-		return 0;
-	gate->falls++;
-	return lose_process(gate, "what judges commands has failed");
-}
-
-/* Nothing came from it for as long as one command may take; else it works, and what waits is only too much. */
-static bool hangs(const struct verifier *gate, uint64_t now_ns)
-{
-	return now_ns - gate->heard_ns >= patience_ns(gate);
-}
-
-static int looks_at_time(void *context, uint32_t events)
-{
-	struct verifier *gate = context;
-	uint64_t expirations, now_ns = clock_monotonic_ns();
 	int r = 0;
 
-	(void)!read(gate->timer_fd, &expirations, sizeof expirations);
-	/* It runs only while somebody waits: an idle sandbox is not woken. */
-	if (!gate->waiting) {
-		loop_remove(gate->run->loop, &gate->timer_source);
-		close_fd(&gate->timer_fd);
+	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++)
+		if (gate->waits[i].id)
+			r = answer_wait(gate, &gate->waits[i], NULL,
+					fault == PEER_LATE ? "what judges commands took too long"
+							   : "what judges commands has failed");
+	return r;
+}
+
+/*
+ * Nothing came from it for as long as one command may take: it hangs. Else it works, and what waits is only too much.
+ */
+static int late(void *context, uint64_t now_ns)
+{
+	struct verifier *gate = context;
+	int r = 0;
+
+	if (now_ns - gate->heard_ns >= patience_ns(gate)) {
+		peer_break(&gate->peer, PEER_LATE);
+		return 0;
 	}
-	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++) {
-		if (!gate->waits[i].id || now_ns < gate->waits[i].until_ns)
-			continue;
-		if (hangs(gate, now_ns)) {
-			gate->falls++;
-			return lose_process(gate, "what judges commands took too long");
-		}
-		r = answer_wait(gate, &gate->waits[i], NULL, too_many);
-	}
+	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++)
+		if (gate->waits[i].id && now_ns >= gate->waits[i].until_ns)
+			r = answer_wait(gate, &gate->waits[i], NULL, too_many);
+	expect(gate);
 	return r;
 }
 
 /* ---- its life ---- */
 
-static int set_timer(struct verifier *gate)
-{
-	struct itimerspec every = { .it_interval = { 0, CHECK_MS * NS_PER_MS }, .it_value = { 0,
-		CHECK_MS * NS_PER_MS } };
-
-	gate->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (gate->timer_fd < 0 || timerfd_settime(gate->timer_fd, 0, &every, NULL) < 0)
-		return -errno;
-	gate->timer_source = (struct loop_source){ .fd = gate->timer_fd, .events = EPOLLIN, .ready = looks_at_time,
-						   .context = gate };
-	return loop_add(gate->run->loop, &gate->timer_source);
-}
-
-static int watch_time(struct verifier *gate)
-{
-	if (gate->waiting && gate->timer_fd < 0)
-		return set_timer(gate);
-	return 0;
-}
+static const struct peer_kind kind = {
+	.program = "atoll-verify", .user = PEER_VERIFY, .rules = messages, .rule_count = ARRAY_SIZE(messages),
+	.must_greet = true, .broke = broke, .late = late,
+};
 
 /* Its first message: what was made of the rules before, or the files, and a place for what is made of them. */
-static int send_rules(struct verifier *gate, int files_fd)
+static int greet(struct verifier *gate, int files_fd)
 {
 	int fds[] = { files_fd, gate->made_fd };
 	bool is_load = files_fd < 0;
-	int r;
 
 	if (is_load) {
 		frame_begin(&gate->run->out, VERIFY_LOAD);
@@ -321,21 +275,12 @@ static int send_rules(struct verifier *gate, int files_fd)
 	} else {
 		frame_begin(&gate->run->out, VERIFY_START);
 	}
-	r = frame_end(&gate->run->out);
-	return r < 0 ? r : frame_send(gate->near_fd, &gate->run->out, fds, is_load ? 1 : 2);
-}
-
-static int start_program(struct verifier *gate)
-{
-	char *argv[] = { (char *)"atoll-verify", (char *)"--served", NULL };
-	const struct peer_spec spec = { .program = "atoll-verify", .argv = argv,
-					     .uid = peer_uid(gate->run, PEER_VERIFY) };
-
-	return peer_start_as(gate->run->request->init_path, &spec, &gate->near_fd, &gate->process);
+	return peer_greet(&gate->peer, frame_end(&gate->run->out), fds, is_load ? 1 : 2);
 }
 
 static int start(struct verifier *gate)
 {
+	char *argv[] = { (char *)"atoll-verify", (char *)"--served", NULL };
 	cleanup_fd int files_fd = FD_NONE;
 	int r = 0;
 
@@ -346,13 +291,8 @@ static int start(struct verifier *gate)
 			r = gate->made_fd = fd_memfd_new("atoll-compiled");
 	}
 	if (r >= 0)
-		r = start_program(gate);
-	gate->state = STATE_STARTING;
-	if (r == 0)
-		r = send_rules(gate, files_fd);
-	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = speaks,
-						  .context = gate };
-	return r == 0 ? loop_add(gate->run->loop, &gate->near_source) : r;
+		r = peer_start(&gate->peer, &(struct peer_spec){ .argv = argv });
+	return r < 0 ? r : greet(gate, files_fd);
 }
 
 int verifier_prepare(struct verifier **ret_gate, struct run *run, const struct verifier_owner *owner)
@@ -366,8 +306,8 @@ int verifier_prepare(struct verifier **ret_gate, struct run *run, const struct v
 		return -ENOMEM;
 	gate->run = run;
 	gate->owner = *owner;
-	gate->near_fd = gate->timer_fd = gate->made_fd = FD_NONE;
-	gate->process = PIDREF_NONE;
+	gate->made_fd = FD_NONE;
+	peer_init(&gate->peer, run, &kind, VERIFY_FALLS_MAX, gate);
 	gate->rules = VERIFIER_RULES_NONE;
 	gate->own = own_program_find(run);
 	/* Nothing was kept: what judges commands is started by the first one, whatever it is, and parses. */
@@ -379,13 +319,6 @@ int verifier_prepare(struct verifier **ret_gate, struct run *run, const struct v
 const struct verifier_noted *verifier_noted(const struct verifier *gate)
 {
 	return gate ? &gate->noted : NULL;
-}
-
-static int start_once(struct verifier *gate)
-{
-	if (gate->near_fd >= 0)
-		return 0;
-	return gate->falls >= VERIFY_FALLS_MAX ? -ESHUTDOWN : start(gate);
 }
 
 static bool is_worth(const struct verifier_rules *of, const char *path)
@@ -498,7 +431,6 @@ static struct verify_wait *add_wait(struct verifier *gate, const struct watch_ex
 	if (at == VERIFY_WAITING_MAX)
 		return NULL;
 	wait = &gate->waits[at];
-	gate->waiting++;
 	if (!++gate->last_id)
 		gate->last_id = 1;
 	*wait = (struct verify_wait){
@@ -514,6 +446,7 @@ static struct verify_wait *add_wait(struct verifier *gate, const struct watch_ex
 	if (wait->exe && wait->argv && strv_count((const char *const *)wait->argv) >= (count ? count : 1)) {
 		if (wait->is_cut)
 			add_left_out(wait, exec);
+		expect(gate);
 		return wait;
 	}
 	free_wait(gate, wait);
@@ -544,7 +477,7 @@ int verifier_ask(struct verifier *gate, const struct watch_exec *exec, uint64_t 
 	name = name_to_judge(gate, exec, path);
 	if (fd < 0 && !name)
 		return 0;
-	r = start_once(gate);
+	r = peer_is_there(&gate->peer) ? 0 : start(gate);
 	if (r < 0)
 		return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
 					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
@@ -555,9 +488,7 @@ int verifier_ask(struct verifier *gate, const struct watch_exec *exec, uint64_t 
 	question.path = path;
 	if (fd < 0)
 		question.file = VERIFY_NO_FILE;
-	r = watch_time(gate);
-	if (r == 0)
-		r = send_question(gate, wait, &question, fd);
+	r = send_question(gate, wait, &question, fd);
 	if (r == 0)
 		return 1;
 	free_wait(gate, wait);
@@ -575,20 +506,8 @@ void verifier_forget(struct verifier *gate, uint64_t token)
 
 void verifier_close(struct verifier *gate)
 {
-	siginfo_t info;
-
-	if (!gate)
-		return;
-	loop_remove(gate->run->loop, &gate->near_source);
-	loop_remove(gate->run->loop, &gate->timer_source);
-	close_fd(&gate->near_fd);
-	close_fd(&gate->timer_fd);
-	if (gate->process.fd >= 0) {
-		(void)!pidref_signal(&gate->process, SIGKILL);
-		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
-		pidref_done(&gate->process);
-		gate->process = PIDREF_NONE;
-	}
+	if (gate)
+		peer_retire(&gate->peer, false);
 }
 
 void verifier_free(struct verifier *gate)
@@ -598,6 +517,7 @@ void verifier_free(struct verifier *gate)
 	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id)
 			free_wait(gate, &gate->waits[i]);
+	peer_retire(&gate->peer, false);
 	close_fd(&gate->made_fd);
 	verifier_rules_done(&gate->rules);
 	free(gate->problem);
