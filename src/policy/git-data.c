@@ -22,8 +22,10 @@ static const struct {
 	{ "gitdir", GIT_GITDIR },
 	{ "objects", GIT_DATA },
 	{ "objects/[0-9a-f][0-9a-f]", GIT_DATA },
-	{ "objects/[0-9a-f][0-9a-f]/*", GIT_DATA },
+	{ "objects/[0-9a-f][0-9a-f]/*", GIT_OBJECT },
 	{ "objects/pack", GIT_DATA },
+	{ "objects/pack/*.pack", GIT_OBJECT },
+	{ "objects/pack/*.idx", GIT_OBJECT },
 	{ "objects/pack/*", GIT_DATA },
 	{ "objects/pack/multi-pack-index.d/*", GIT_DATA },
 	/* While objects come in, until they are checked; some write them together. */
@@ -111,7 +113,8 @@ static bool is_data(const char *inside, bool in_place)
 {
 	enum git_part part = git_part_of(inside);
 
-	return part == GIT_DATA || part == GIT_HEAD || part == GIT_INDEX || (in_place && part == GIT_UNDER_WAY);
+	return part == GIT_DATA || part == GIT_OBJECT || part == GIT_HEAD || part == GIT_INDEX ||
+	       (in_place && part == GIT_UNDER_WAY);
 }
 
 /*

@@ -17,6 +17,7 @@ enum git_part {
 	GIT_HEAD,           /* data, if it is of an ordinary form: git_text_is_ordinary() */
 	GIT_COMMONDIR,      /* of a worktree: which repository's configuration and hooks it has; as GIT_HEAD */
 	GIT_GITDIR,         /* of a worktree: where its files are; as GIT_HEAD */
+	GIT_OBJECT,         /* data that git writes once: its name says what is in it */
 	GIT_INDEX,          /* data, if all its names lie in the working tree: not told here */
 	GIT_UNDER_WAY,      /* what is left to be done of a rebase: commands too, and gone when it has ended */
 };

@@ -77,6 +77,11 @@ static bool is_ordinary(struct flagging *flagging, const struct stage_change *ch
 
 	if (part == GIT_DATA)
 		return true;
+	/* Git believes the name: another content under one is what nobody sees in a diff of two commits. */
+	if (part == GIT_OBJECT)
+		return change->kind != STAGE_MODIFIED ||
+		       (change->staged.st_size == change->host.st_size &&
+			is_harmless(flagging, change, flagging->is_same_object));
 	/* One that goes names nothing any more. */
 	if (part == GIT_INDEX)
 		return change->kind == STAGE_DELETED || is_harmless(flagging, change, flagging->is_ordinary_index);

@@ -24,11 +24,11 @@ struct flagging {
 	struct repositories *repositories;  /* owned */
 	struct buf path;                    /* scratch */
 	/*
-	 * Whether what a package.json has npm run is as it was on the host, and whether an index of git names nothing
-	 * but files of its working tree. They parse what the sandbox wrote, so only a confined program has them; NULL:
-	 * nobody looks, and it is flagged.
+	 * Whether what a package.json has npm run is as it was on the host, whether an index of git names nothing but
+	 * files of its working tree, and whether an object of git has the bytes that it had. They read what the sandbox
+	 * wrote, so only a confined program has them; NULL: nobody looks, and it is flagged.
 	 */
-	flagging_look_fn *is_same_package, *is_ordinary_index;
+	flagging_look_fn *is_same_package, *is_ordinary_index, *is_same_object;
 	uint64_t unread;                    /* flagged only because nobody looked into them */
 };
 

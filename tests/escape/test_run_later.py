@@ -125,6 +125,39 @@ def test_a_repository_is_not_made_of_two_applies(sandbox):
     assert not (sandbox.project / "ran").exists() and not (sandbox.project / "docs/objects").exists()
 
 
+POISON = """
+import subprocess, sys, zlib
+body = b"all:\\n\\ttouch ran\\n"
+name = subprocess.run(["git", "rev-parse", "HEAD:Makefile"], capture_output=True, text=True, check=True).stdout.strip()
+path = f".git/objects/{name[:2]}/{name[2:]}"
+subprocess.run(["chmod", "u+w", path], check=True)
+open(path, "wb").write(zlib.compress(b"blob %d\\0" % len(body) + body))
+"""
+
+
+@pytest.mark.needs("git")
+def test_no_object_of_git_gets_another_content_unseen(sandbox):
+    """A commit that the person knows by its name would hold what the agent wrote: git believes the name."""
+    sandbox.write(sandbox.project / "poison.py", POISON)
+    setup = "git init -q . && git config user.name a && git config user.email a@b && " \
+            "printf 'all:\\n\\ttrue\\n' >Makefile && git add Makefile && git commit -qm one"
+    sandbox.run_outside(["sh", "-c", setup], cwd=sandbox.project, check=True)
+    checkout = ["sh", "-c", "rm Makefile; git checkout -q HEAD -- Makefile; cat Makefile"]
+    copy = sandbox.base / "control"
+    sandbox.run_outside(["cp", "-a", str(sandbox.project), str(copy)], check=True)
+    sandbox.run_outside(["/usr/bin/python3", "poison.py"], cwd=copy, check=True)
+    assert "touch ran" in sandbox.run_outside(checkout, cwd=copy).out
+    staged = Staged(sandbox)
+    done = staged.run("/usr/bin/python3 poison.py; git commit -q --allow-empty -m two; "
+                      "find .git/objects -type f -path '*/??/*' | head -1 >which; touch $(cat which)")
+    flagged = [path for path, change in staged.diff().items() if change["flagged"]]
+    assert len(flagged) == 1 and flagged[0].startswith(".git/objects/"), flagged
+    assert done.report["changes"]["flagged"] == 1
+    staged.apply(code=1)
+    assert "touch ran" not in sandbox.run_outside(checkout, cwd=sandbox.project).out
+    assert sandbox.run_outside(["git", "fsck", "--full"], cwd=sandbox.project).code == 0
+
+
 # Git checks no name that it reads from an index. Names of equal length keep the index whole but for its checksum.
 INDEX = """git config user.name a; git config user.email a@b
 printf '#!/bin/sh\\ntouch ran\\n' >made
