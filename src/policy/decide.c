@@ -149,10 +149,9 @@ enum file_class policy_classify(const struct policy *policy, const char *path, s
 /* How many components of path the rule names; -1: it does not cover it. */
 static int depth_of(const struct path_rule *rule, const char *path)
 {
-	if (rule->flags & PATH_FILE)
-		return (rule->flags & FILE_GLOB ? glob_match(rule->pattern, path) : str_equal(rule->pattern, path))
-			       ? path_depth(path)
-			       : -1;
+	if (rule->flags & PATH_FILE && !(rule->flags & FILE_GLOB ? glob_match(rule->pattern, path)
+								 : str_equal(rule->pattern, path)))
+		return -1;
 	if (rule->flags & FILE_GLOB)
 		return glob_match_below(rule->pattern, path);
 	return path_is_below(path, rule->pattern) ? path_depth(rule->pattern) : -1;
@@ -519,10 +518,7 @@ static bool is_guarded(const struct policy *policy, const char *path)
 /* Of a file of this name, wherever it lies: no directory on the way to it says anything. */
 static bool is_plain_name(const struct path_rule *rule)
 {
-	static const char anywhere[] = "/**/";
-
-	return rule->flags & PATH_FILE && str_has_prefix(rule->pattern, anywhere) &&
-	       !strchr(rule->pattern + strlen(anywhere), '/');
+	return rule->flags & PATH_FILE && str_has_prefix(rule->pattern, "/**/") && !strchr(rule->pattern + 4, '/');
 }
 
 /* Who fills a directory of another name and then moves it has made a protected file as well. */
