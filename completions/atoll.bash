@@ -4,6 +4,11 @@ _atoll_reply()
 	mapfile -t COMPREPLY < <(compgen "$@" -- "$cur")
 }
 
+_atoll_policies()
+{
+	atoll policy list 2>/dev/null | cut -d' ' -f1
+}
+
 _atoll()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
@@ -23,9 +28,9 @@ _atoll()
 	apply:--allow-flagged) compopt -o filenames; _atoll_reply -f; return ;;
 	approve:--uses) return ;;
 	approve:--for) return ;;
-	doctor:--policy|doctor:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	doctor:--policy|doctor:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	doctor:--trust|doctor:-t) _atoll_reply -W 'none low medium high full'; return ;;
-	dry-run:--policy|dry-run:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	dry-run:--policy|dry-run:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	dry-run:--trust|dry-run:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	dry-run:--env|dry-run:-e) return ;;
 	dry-run:--cwd|dry-run:-C) compopt -o filenames; _atoll_reply -f; return ;;
@@ -44,18 +49,19 @@ _atoll()
 	log:--since|log:-s) return ;;
 	log:--lines|log:-n) return ;;
 	log:--head) return ;;
-	policy:--policy|policy:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	policy:--policy|policy:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	policy:--trust|policy:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	policy:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	policy:--output|policy:-o) compopt -o filenames; _atoll_reply -f; return ;;
 	policy:--session) return ;;
 	review:--then-exit) return ;;
-	run:--policy|run:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	run:--policy|run:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	run:--trust|run:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	run:--name|run:-n) return ;;
 	run:--env|run:-e) return ;;
 	run:--publish) return ;;
 	run:--host-port) return ;;
+	run:--degrade) return ;;
 	run:--cwd|run:-C) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--report) compopt -o filenames; _atoll_reply -f; return ;;
@@ -70,7 +76,7 @@ _atoll()
 	stop:--time|stop:-t) return ;;
 	token:--allow) return ;;
 	token:--limit) return ;;
-	token:--policy|token:-p) compopt -o filenames; _atoll_reply -f; return ;;
+	token:--policy|token:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	token:--expires) return ;;
 	token:--not-before) return ;;
 	token:--uses) return ;;
@@ -98,7 +104,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-i --interactive -x --exclude --allow-flagged --ours --keep-host --theirs --take-session --merge --markers --dry-run -q --quiet --json --resume --help'
 		else
-			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;
 	approve)
 		if [[ $cur == -* ]]; then
@@ -110,7 +116,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--once -f --follow --json --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -q --names 2>/dev/null) "
 		fi ;;
 	baseline)
 		if [[ $cur == -* ]]; then
@@ -140,7 +146,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-q --quiet --help'
 		else
-			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;
 	doctor)
 		if [[ $cur == -* ]]; then
@@ -158,13 +164,13 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-e --env -C --cwd --token --no-tty --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -q --names 2>/dev/null) "
 		fi ;;
 	fork)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--help'
 		else
-			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;
 	gc)
 		if [[ $cur == -* ]]; then
@@ -176,7 +182,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--json --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) revoke"
+			_atoll_reply -W "$(atoll ps -q --names 2>/dev/null) revoke"
 		fi ;;
 	help)
 		if [[ $cur == -* ]]; then
@@ -188,18 +194,18 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-f --follow --json -t --type --net -s --since --denied -n --lines --head --help'
 		else
-			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) verify"
+			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) verify"
 		fi ;;
 	policy)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-p --policy -t --trust --project -o --output --session --json --help'
 		else
 			compopt -o filenames
-			_atoll_reply -f -W 'check show explain diff learn set test'
+			_atoll_reply -f -W "list check show explain diff learn set test $(_atoll_policies)"
 		fi ;;
 	ps)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-a --all -q --quiet --json --help'
+			_atoll_reply -W '-a --all -q --quiet --names --json --help'
 		else
 			:
 		fi ;;
@@ -207,7 +213,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-q --quiet --help'
 		else
-			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;
 	review)
 		if [[ $cur == -* ]]; then
@@ -217,7 +223,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish --host-port -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish --host-port --degrade -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;
@@ -231,13 +237,13 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-m --message -l --list --remove --turn --json --help'
 		else
-			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;
 	stop)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-a --all -t --time --help'
 		else
-			_atoll_reply -W "$(atoll ps -q 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -q --names 2>/dev/null) "
 		fi ;;
 	token)
 		if [[ $cur == -* ]]; then
@@ -261,7 +267,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-n --apply --list --dry-run --rehearse -q --quiet --json --help'
 		else
-			_atoll_reply -W "$(atoll ps -aq 2>/dev/null) "
+			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;
 	verify)
 		if [[ $cur == -* ]]; then

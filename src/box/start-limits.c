@@ -25,6 +25,23 @@ static int start_limits(struct box *box)
 	return r < 0 ? r : limit_group_prepare(box->run.limits, box->run.err);
 }
 
+/* All at once, with the one flag that accepts them. */
+static int refuse_limits(struct box *box, uint32_t refused)
+{
+	char memory[96];
+	struct buf names;
+
+	buf_init_fixed(&names, memory, sizeof memory);
+	for (unsigned wall = 0; wall < WALL_COUNT; wall++)
+		if (refused >> wall & 1)
+			buf_printf(&names, "%s%s", names.size ? "," : "", wall_names[wall]);
+	err_set(box->run.err, ERR_WALL, 0, "limits",
+		"this user has no cgroup here that can hold the limits of the policy (%s)", buf_text(&names));
+	err_hint(box->run.err, "`atoll doctor` says how to get one; to run without: atoll run --degrade %s …",
+		 buf_text(&names));
+	return -EOPNOTSUPP;
+}
+
 /* A limit that the policy wants hard and that nothing here can hold is a missing wall. */
 static int check_limit_walls(struct box *box)
 {
@@ -38,6 +55,8 @@ static int check_limit_walls(struct box *box)
 		{ limit_group_holder_cpus(box->run.limits), WALL_CGROUP_CPU, RESOURCE_CPUS },
 	};
 
+	uint32_t refused = 0;
+
 	for (size_t i = 0; i < ARRAY_SIZE(walls); i++) {
 		const struct resource_limit *limit = &box->run.policy->policy->limits[walls[i].resource];
 		/* The process limit holds without a cgroup too: the user namespace counts (see limit/). */
@@ -48,18 +67,12 @@ static int check_limit_walls(struct box *box)
 			holds = false;
 		if (holds || limit->value == NUM_UNLIMITED)
 			continue;
-		if (box->run.policy->policy->degrade & 1u << walls[i].wall) {
+		if (box->run.policy->policy->degrade & 1u << walls[i].wall)
 			box->run.missing |= 1u << walls[i].wall;
-			continue;
-		}
-		err_set(box->run.err, ERR_WALL, 0, wall_names[walls[i].wall],
-			"no cgroup here can hold the %s limit (%s)", resource_name(walls[i].resource),
-			limit->origin.id);
-		err_hint(box->run.err, "run `atoll doctor` for the fix, or accept it with `degrade: [%s]`",
-			 wall_names[walls[i].wall]);
-		return -EOPNOTSUPP;
+		else
+			refused |= 1u << walls[i].wall;
 	}
-	return 0;
+	return refused ? refuse_limits(box, refused) : 0;
 }
 
 /* Private trees are a tmpfs with a size; a tree that is written in place is as large as its disk lets it be.

@@ -64,34 +64,41 @@ static void put_json_origin(struct json *json, const char *state, const struct s
 	json_string(json, "origin", *origin ? origin : NULL);
 }
 
-/* One line of the session's list of published ports; nothing, where it is none. */
-static void put_json_port(struct json *json, const char *line)
+void listed_visit_published(const char *state, const struct session_record *record, listed_port visit, void *context)
 {
-	struct publish_rule rule = { 0 };
-	char host[PUBLISH_TEXT_SIZE];
+	cleanup_free char *text = NULL;
+	char path[PATH_MAX], *at, *line;
+	size_t size;
 
-	if (publish_parse(line, &rule) < 0)
+	if (!record->is_live || session_path(state, record->id, PUBLISH_FILE, path, sizeof path) < 0 ||
+	    fd_read_file_at(AT_FDCWD, path, PUBLISHED_MAX, &text, &size) < 0)
 		return;
-	publish_host_format(&rule, host);
+	at = text;
+	while ((line = strsep(&at, "\n"))) {
+		struct publish_rule rule = { 0 };
+		char host[PUBLISH_TEXT_SIZE];
+
+		if (publish_parse(line, &rule) < 0)
+			continue;
+		publish_host_format(&rule, host);
+		visit(context, rule.port, host);
+	}
+}
+
+static void put_json_port(void *context, unsigned port, const char *host)
+{
+	struct json *json = context;
+
 	json_object_begin(json, NULL);
-	json_u64(json, "port", rule.port);
+	json_u64(json, "port", port);
 	json_string(json, "host", host);
 	json_object_end(json);
 }
 
 static void put_json_published(struct json *json, const char *state, const struct session_record *record)
 {
-	cleanup_free char *text = NULL;
-	char path[PATH_MAX], *at, *line;
-	size_t size;
-
 	json_array_begin(json, "published");
-	if (record->is_live && session_path(state, record->id, PUBLISH_FILE, path, sizeof path) == 0 &&
-	    fd_read_file_at(AT_FDCWD, path, PUBLISHED_MAX, &text, &size) == 0) {
-		at = text;
-		while ((line = strsep(&at, "\n")))
-			put_json_port(json, line);
-	}
+	listed_visit_published(state, record, put_json_port, json);
 	json_array_end(json);
 }
 

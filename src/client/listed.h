@@ -18,5 +18,11 @@ const char *listed_state(const struct session_record *record);
  */
 void listed_find_origin(const char *state, const struct session_record *record, char out[SESSION_ID_SIZE]);
 
+typedef void (*listed_port)(void *context, unsigned port, const char *host);
+
+/* Calls visit for each port that the session publishes while it lives: the one inside, and the host's side of it. */
+void listed_visit_published(const char *state, const struct session_record *record, listed_port visit,
+			    void *context);
+
 /* One object, as in `atoll ps --json`. state: the state directory. */
 void listed_to_json(struct json *json, const char *state, const struct session_record *record);

@@ -396,13 +396,18 @@ static bool is_lowered(const struct run_setup *given, const struct run_inputs *i
 	return inputs->lowered || (has_policy_of_origin(given) && given->origin->is_lowered);
 }
 
-static int add_host_ports(const struct run_setup *given, struct run_inputs *inputs, struct err *err)
+/* What the options of the run change in its policy: ports of this machine, and walls that may be missing. */
+static int change_by_options(const struct run_setup *given, struct run_inputs *inputs, struct err *err)
 {
 	struct policy policy = *snapshot_policy(inputs->compiled.snapshot);
 	struct host_port ports[NET_HOST_PORTS_MAX];
-	int r = run_ports_add(&given->host_ports, &policy, ports, err);
+	int r = run_ports_add(&given->amendments.host_ports, &policy, ports, err);
 
-	return r < 0 || !given->host_ports.count ? r : compiled_change(&inputs->compiled, &policy, err);
+	if (r == 0)
+		r = run_walls_accept(given->amendments.degrade, &policy, err);
+	if (r < 0 || (!given->amendments.host_ports.count && !given->amendments.degrade))
+		return r;
+	return compiled_change(&inputs->compiled, &policy, err);
 }
 
 /* 1: the user was told why there is nothing to run. */
@@ -418,7 +423,7 @@ static int collect(const struct run_setup *given, const struct dirs *dirs, struc
 		r = is_trial ? make_trial(given, inputs, request, err)
 			     : narrow_policy(given, dirs, inputs, request, err);
 	if (r == 0)
-		r = add_host_ports(given, inputs, err);
+		r = change_by_options(given, inputs, err);
 	request->flags |= is_lowered(given, inputs) ? REQUEST_LOWERED : 0;
 	request->narrowing = inputs->was_narrowing ? &inputs->narrowed.told : NULL;
 	/* What goes wrong in a trial is held against nobody. */

@@ -16,6 +16,12 @@
 struct fork_origin;
 struct narrow_prompt;
 
+/* What options change in the policy of the run. */
+struct run_amendments {
+	struct option_list host_ports; /* --host-port */
+	const char *degrade;           /* --degrade: names of walls, with commas; NULL */
+};
+
 struct run_setup {
 	uint32_t flags;              /* REQUEST_* */
 	const char *policy, *trust;  /* -p, -t; NULL: the default */
@@ -29,7 +35,7 @@ struct run_setup {
 	struct option_list env;      /* -e */
 	char **exact_env;            /* all variables of the command, whatever else is said; NULL: the usual ones */
 	struct option_list publish;  /* --publish */
-	struct option_list host_ports; /* --host-port */
+	struct run_amendments amendments;
 	const struct narrow_prompt *prompt; /* how a person is asked about a narrower policy; NULL: nobody is */
 	void (*notice)(const char *text); /* a line for people, with its newline; NULL: nobody is told */
 	const struct fork_origin *origin; /* whose staged state it begins with; NULL: none */

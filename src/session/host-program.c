@@ -39,3 +39,19 @@ void host_program_find(const struct run_request *request, const char *command, c
 	}
 	*out = 0;
 }
+
+void host_program_directory(const struct run_request *request, const char *command, char out[PATH_MAX])
+{
+	const char *path = strchr(command, '/') ? "" : find_path_variable(request->command.env);
+	char candidate[PATH_MAX];
+
+	*out = 0;
+	for (size_t length; *path; path += length + (path[length] == ':')) {
+		length = strcspn(path, ":");
+		if (*path == '/' &&
+		    str_format(candidate, sizeof candidate, "%.*s/%s", (int)length, path, command) == 0 &&
+		    access(candidate, X_OK) == 0 && str_format(out, PATH_MAX, "%.*s", (int)length, path) == 0)
+			return;
+	}
+	*out = 0;
+}

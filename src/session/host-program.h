@@ -12,3 +12,6 @@ struct run_request;
 
 /* The real path of what command means to the caller of the run, by its PATH and working directory; "": nothing. */
 void host_program_find(const struct run_request *request, const char *command, char out[PATH_MAX]);
+
+/* The directory of the caller's PATH where a command without a slash is found, as it stands there; "": none. */
+void host_program_directory(const struct run_request *request, const char *command, char out[PATH_MAX]);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/run-ports.h"
 
+#include <string.h>
+
+#include "base/names.h"
+#include "base/str.h"
 #include "policy/host-port.h"
 #include "policy/publish.h"
 
@@ -68,6 +72,38 @@ int run_ports_add(const struct option_list *given, struct policy *policy, struct
 				       "at most %d ports of this machine can be reached", NET_HOST_PORTS_MAX);
 		ports[has ? (size_t)(has - ports) : policy->network.host_port_count++] = port;
 		policy->network.mode = NETWORK_GATE;
+	}
+	return 0;
+}
+
+static int refuse_wall(const char *name, size_t length, struct err *err)
+{
+	char text[64], shown[ERR_QUOTE_SIZE];
+	const char *nearest;
+
+	if (str_format(text, sizeof text, "%.*s", (int)(length < 60 ? length : 60), name) < 0)
+		text[0] = 0;
+	nearest = names_nearest(wall_names, WALL_COUNT, text);
+	err_set(err, ERR_USAGE, EINVAL, "options", "--degrade %s is no wall", err_quote(shown, text));
+	if (nearest)
+		err_hint(err, "did you mean %s?", nearest);
+	else
+		err_hint(err, "for example cgroup.memory; atoll-policy(5) has them all under degrade");
+	return -EINVAL;
+}
+
+int run_walls_accept(const char *names, struct policy *policy, struct err *err)
+{
+	for (size_t length; names && *names; names += length + (names[length] == ',')) {
+		unsigned wall = 0;
+
+		length = strcspn(names, ",");
+		while (wall < WALL_COUNT &&
+		       (strncmp(wall_names[wall], names, length) != 0 || wall_names[wall][length]))
+			wall++;
+		if (wall == WALL_COUNT)
+			return refuse_wall(names, length, err);
+		policy->degrade |= 1u << wall;
 	}
 	return 0;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The ports of a run as its options name them: `--publish` and `--host-port`, read and checked. None is opened here:
- * the box does that (gate-net/). Pure; run by atoll.
+ * What options of a run say of its policy: ports (`--publish`, `--host-port`), which the box opens (gate-net/), and
+ * walls that may be missing (`--degrade`). Read and checked; pure. Run by atoll.
  */
 
 #include "base/err.h"
@@ -20,3 +20,9 @@ int run_ports_published(const struct option_list *given, struct publish_rule *ru
  */
 int run_ports_add(const struct option_list *given, struct policy *policy, struct host_port ports[NET_HOST_PORTS_MAX],
 		  struct err *err) MUST_USE;
+
+/*
+ * The walls that these names say may be missing, with commas between them, beside the policy's own (`degrade:`). NULL:
+ * none. -EINVAL with *err: there is no such wall.
+ */
+int run_walls_accept(const char *names, struct policy *policy, struct err *err) MUST_USE;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "box/state/sandbox.h"
 #include "gate-exec/gate.h"
 #include "gate-exec/verifier.h"
+#include "os/fd.h"
 #include "os/path.h"
 #include "policy/decide.h"
 #include "session/host-program.h"
@@ -35,6 +37,28 @@ static void put_ended(const struct box *box, struct buf *out)
 	buf_put_text(out, box->run.course.hit_count ? ")\n" : "\n");
 }
 
+static bool is_unseen(enum file_class class)
+{
+	return class == FILE_HIDDEN || class == FILE_SCRATCH;
+}
+
+/* The caller's shell finds it in a directory of which nothing is inside. False: it is in view. */
+static bool put_unseen_directory(const struct box *box, const char *command, struct buf *out)
+{
+	char directory[PATH_MAX];
+	size_t rule;
+
+	host_program_directory(box->run.request, command, directory);
+	if (!*directory || !is_unseen(policy_classify(box->run.policy->policy, directory, &rule)))
+		return false;
+	buf_put_text(out, ": ");
+	buf_put_escaped(out, directory, strlen(directory), SUMMARY_NAME_MAX);
+	buf_put_text(out, " is in PATH but not visible inside; add it to a policy of yours: files: {read: [");
+	buf_put_escaped(out, directory, strlen(directory), SUMMARY_NAME_MAX);
+	buf_put_text(out, "]}\n");
+	return true;
+}
+
 /* There on the host and not inside: which of both reasons it is decides what is to be done. */
 static void put_not_found(const struct box *box, const char *command, struct buf *out)
 {
@@ -48,13 +72,15 @@ static void put_not_found(const struct box *box, const char *command, struct buf
 		buf_put_text(out, "; see what is there with: atoll policy show\n");
 		return;
 	}
+	if (put_unseen_directory(box, command, out))
+		return;
 	class = policy_classify(box->run.policy->policy, path, &rule);
 	buf_put_text(out, class == FILE_MASK			       ? ": the policy masks "
-			  : class == FILE_HIDDEN || class == FILE_SCRATCH ? ": the policy does not show "
+			  : is_unseen(class) ? ": the policy does not show "
 									  : ": ");
 	buf_put_escaped(out, path, strlen(path), SUMMARY_NAME_MAX);
 	buf_put_text(out, class == FILE_MASK ? "\n"
-			  : class == FILE_HIDDEN || class == FILE_SCRATCH
+			  : is_unseen(class)
 				  ? "; a policy of yours can list it, and what it needs, under files.read\n"
 				  : " is there, but what its first line or its loader names is not\n");
 }
@@ -173,6 +199,18 @@ static void put_network(const struct box *box, struct buf *out)
 	buf_put_char(out, '\n');
 }
 
+/* What stands in denials.jsonl for the agent helps the person as well: once where one follows the other. */
+static void put_hint(const struct denials *denials, size_t at, struct buf *out)
+{
+	const struct denial *denial = &denials->kept[at];
+
+	if (!*denial->hint || (at && str_equal(denial->hint, denials->kept[at - 1].hint)))
+		return;
+	buf_put_text(out, "               ");
+	buf_put_escaped(out, denial->hint, strlen(denial->hint), 0);
+	buf_put_char(out, '\n');
+}
+
 static void put_denials(const struct box *box, struct buf *out)
 {
 	const struct denials *denials = &box->run.refusals->denials;
@@ -192,6 +230,7 @@ static void put_denials(const struct box *box, struct buf *out)
 		if (count > 1)
 			buf_printf(out, " (%llu times)", (unsigned long long)count);
 		buf_printf(out, "  [%s]\n", denial->rule);
+		put_hint(denials, i, out);
 	}
 	if (shown > SUMMARY_DENIALS)
 		buf_put_text(out, "  …\n");
@@ -294,18 +333,38 @@ static void put_changes(const struct box *box, struct buf *out)
 		buf_put_text(out, "  review  atoll diff        keep  atoll apply        drop  atoll discard\n");
 }
 
+/*
+ * Whether the same was said since the machine was started: a line that comes at every run is read by nobody. What
+ * cannot be remembered is said again.
+ */
+static bool was_said(const struct box *box, uint32_t missing)
+{
+	cleanup_free char *boot = NULL, *before = NULL;
+	char path[PATH_MAX], now[96];
+	size_t size;
+
+	if (fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", sizeof now, &boot, &size) < 0 ||
+	    str_format(now, sizeof now, "%.36s %x\n", boot, missing) < 0 ||
+	    str_format(path, sizeof path, "%s/missing-said", box->run.request->state_dir) < 0)
+		return false;
+	if (fd_read_file_at(AT_FDCWD, path, sizeof now, &before, &size) == 0 && str_equal(before, now))
+		return true;
+	(void)!fd_replace_file_at(AT_FDCWD, path, now, strlen(now), 0600);
+	return false;
+}
+
 static void put_missing(const struct box *box, struct buf *out)
 {
 	const uint32_t known =
 		1u << WALL_DISK | 1u << WALL_MASK_LATE | 1u << WALL_CORE_SCHED | 1u << WALL_SPECULATION;
 
-	if (!(box->run.missing & ~known))
+	if (!(box->run.missing & ~known) || was_said(box, box->run.missing & ~known))
 		return;
 	buf_put_text(out, "atoll: running without");
 	for (int wall = 0; wall < WALL_COUNT; wall++)
 		if (box->run.missing & ~known & 1u << wall)
 			buf_printf(out, " %s", wall_names[wall]);
-	buf_put_text(out, ", as the policy accepts (degrade); `atoll doctor` says how to get it\n");
+	buf_put_text(out, ", as the policy accepts (degrade); `atoll doctor` says how to get it. This is said once.\n");
 }
 
 /*

@@ -321,6 +321,25 @@ static void put_limits(const struct policy *policy, struct buf *out)
 	put_network_limits(policy, out);
 }
 
+/* Programs that want what a sandbox does not have, and what works in its place. */
+static const struct {
+	const char *programs, *instead;
+	bool with_namespaces;        /* it holds also where programs may make namespaces of their own */
+} unfit[] = {
+	{ "Chromium, Chrome, Electron", "start them with `--no-sandbox`: you are in a sandbox already", false },
+	{ "bwrap, flatpak, firejail", "run the command itself, without them", false },
+	{ "docker, podman, buildah", "no container can be made or started here; a person can do it outside", true },
+	{ "perf, bpftrace", "the kernel's counters are refused; measure with `time` or a profiler of the language",
+	  true },
+};
+
+static void put_unfit(const struct policy *policy, struct buf *out)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(unfit); i++)
+		if (unfit[i].with_namespaces || !policy->exec.namespaces)
+			buf_printf(out, "- %s: %s.\n", unfit[i].programs, unfit[i].instead);
+}
+
 /* What would be taken for a fault of the machine; the whole of it is doc/inside.md. */
 static void put_different(const struct policy *policy, struct buf *out)
 {
@@ -334,8 +353,9 @@ static void put_different(const struct policy *policy, struct buf *out)
 		     "- There are no core dumps, and `/sys` tells of processors alone.\n",
 		   policy->exec.namespaces ?
 			   "Programs can make user namespaces, as browsers do; no mounts and roots in them.\n" :
-			   "No namespaces: a program's own sandbox cannot be made. Switch it off (`chromium\n"
-			   "  --no-sandbox`), for you are in one.\n");
+			   "No namespaces: a program's own sandbox cannot be made. Switch it off, for you are\n"
+			   "  in one.\n");
+	put_unfit(policy, out);
 	if (policy_stages_any(policy))
 		buf_put_text(out,
 			     "- A watch on a directory (inotify) ends when that is renamed.\n"

@@ -292,6 +292,33 @@ static void put_narrowing(struct buf *out, const json_t *detail)
 	buf_put_char(out, ')');
 }
 
+/* What the verifier found about a command: the rule, how bad, how sure. */
+static void put_findings(struct buf *out, const json_t *findings)
+{
+	static const char *const keys[] = { "id", "severity", "confidence" };
+
+	for (size_t i = 0; i < json_array_size(findings); i++) {
+		const json_t *finding = json_array_get(findings, i);
+
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+			const char *text = text_of(finding, keys[k]);
+
+			if (*text)
+				buf_put_text(out, k ? " " : i ? ", " : "; found: ");
+			buf_put_escaped(out, text, strlen(text), 80);
+		}
+	}
+}
+
+/* The names of secrets that were put in, never a value. */
+static void put_secrets(struct buf *out, const json_t *secrets)
+{
+	for (size_t i = 0; i < json_array_size(secrets); i++) {
+		buf_put_text(out, i ? ", " : "; secret: ");
+		put_value(out, json_array_get(secrets, i));
+	}
+}
+
 static void put_subject(struct buf *out, const json_t *entry)
 {
 	const json_t *detail = json_object_get(entry, "detail");
@@ -316,7 +343,9 @@ static void put_subject(struct buf *out, const json_t *entry)
 	/* Of a request the status stands before the bytes. */
 	if (!json_object_get(detail, "path"))
 		put_outcome(out, start, detail);
-	if (*text_of(entry, "rule") && (is_http || !str_equal(text_of(entry, "verdict"), "allow"))) {
+	put_findings(out, json_object_get(detail, "findings"));
+	put_secrets(out, json_object_get(detail, "secrets"));
+	if (*text_of(entry, "rule")) {
 		buf_put_text(out, " [");
 		buf_put_escaped(out, text_of(entry, "rule"), strlen(text_of(entry, "rule")), 200);
 		buf_put_char(out, ']');

@@ -103,6 +103,25 @@ static int take_host(const char *host, size_t length, struct question *question)
 	return normal ? str_copy(question->subject, PATH_MAX, normal) : -ENOMEM;
 }
 
+/* What of a URL a connection is about: "HOST[:PORT]" in out, and the port of its scheme. False: it is none. */
+static bool take_authority(const char *text, char *out, size_t size, uint16_t *port)
+{
+	static const struct {
+		const char *prefix;
+		uint16_t port;
+	} schemes[] = { { "https://", 443 }, { "http://", 80 }, { "wss://", 443 }, { "ws://", 80 }, { "ssh://", 22 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+		const char *host = text + strlen(schemes[i].prefix);
+
+		if (!str_has_prefix(text, schemes[i].prefix))
+			continue;
+		*port = schemes[i].port;
+		return str_format(out, size, "%.*s", (int)strcspn(host, "/?#"), host) == 0;
+	}
+	return false;
+}
+
 /* HOST, HOST:PORT, [ADDRESS]:PORT or a bare IPv6 address. */
 static int parse_host(const char *text, uint16_t port, struct question *question, struct err *err)
 {
@@ -183,12 +202,20 @@ static int parse_request(int argc, char **argv, struct question *question, struc
 static int parse_question(const struct policy_options *given, int argc, char **argv, struct question *question,
 			  struct err *err)
 {
+	static char get[] = "GET";
+	char authority[512];
+	uint16_t port;
 	int r;
 
+	if (argc == 1 && strstr(argv[0], "://")) {
+		question->action.kind = ACTION_HTTP_REQUEST;
+		question->action.subject = question->subject;
+		return parse_request(2, (char *[]){ get, argv[0], NULL }, question, err);
+	}
 	if (argc < 2) {
-		err_set(err, ERR_USAGE, EINVAL, "explain", "explain takes a kind and a subject");
-		err_hint(err, "for example: net.connect example.org:443, file.write ~/.bashrc, exec "
-			      "/usr/bin/git push");
+		err_set(err, ERR_USAGE, EINVAL, "explain", "explain takes a kind and a subject, or a URL");
+		err_hint(err, "for example: https://example.org/, net.connect example.org:443, file.write ~/.bashrc, "
+			      "exec /usr/bin/git push");
 		return -EINVAL;
 	}
 	r = parse_kind(argv[0], &question->action.kind, err);
@@ -208,9 +235,12 @@ static int parse_question(const struct policy_options *given, int argc, char **a
 		break;
 	case ACTION_NET_CONNECT:
 	case ACTION_NET_DNS:
-		r = parse_host(argv[1], 443, question, err);
+		r = take_authority(argv[1], authority, sizeof authority, &port)
+			? parse_host(authority, port, question, err) : parse_host(argv[1], 443, question, err);
 		break;
 	case ACTION_HTTP_REQUEST:
+		if (argc == 2)
+			return parse_request(2, (char *[]){ get, argv[1], NULL }, question, err);
 		return parse_request(argc - 1, argv + 1, question, err);
 	default:
 		r = str_copy(question->subject, PATH_MAX, argv[1]);

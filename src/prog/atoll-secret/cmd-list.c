@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/fd.h"
 #include "prog/atoll-secret/job.h"
 
 /* `atoll secret list`: names, dates and about how long; never a value. */
@@ -69,6 +71,8 @@ static void put_json(const struct secrets *secrets, struct buf *out)
 
 int cmd_list(struct job *job)
 {
+	/* A script reads stdout alone. */
+	static const char none[] = "atoll: there are no secrets yet; `atoll secret set NAME` keeps one\n";
 	cleanup_buf struct buf text;
 	int r;
 
@@ -83,5 +87,7 @@ int cmd_list(struct job *job)
 		put_json(job->vault.secrets, &text);
 	else if (job->vault.secrets)
 		put_table(job->vault.secrets, &text);
+	if (!text.size)
+		(void)!fd_write_full(STDERR_FILENO, none, sizeof none - 1);
 	return job_print(job, &text);
 }

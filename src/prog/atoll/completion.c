@@ -12,8 +12,12 @@
 static bool is_path_argument(const char *argument)
 {
 	return argument &&
-	       (str_equal(argument, "FILE") || str_equal(argument, "DIR") || str_equal(argument, "POLICY") ||
-		str_equal(argument, "PATH"));
+	       (str_equal(argument, "FILE") || str_equal(argument, "DIR") || str_equal(argument, "PATH"));
+}
+
+static bool is_policy_argument(const char *argument)
+{
+	return argument && str_equal(argument, "POLICY");
 }
 
 static const char *words_of_argument(const char *argument)
@@ -40,7 +44,7 @@ static const char *listing_for(const char *verb)
 {
 	static const char *const live[] = { "exec", "stop", "ask", "grants" };
 
-	return names_find(live, ARRAY_SIZE(live), verb) >= 0 ? "-q" : "-aq";
+	return names_find(live, ARRAY_SIZE(live), verb) >= 0 ? "-q --names" : "-aq --names";
 }
 
 static bool takes_command(const char *verb)
@@ -51,7 +55,7 @@ static bool takes_command(const char *verb)
 static const char *words_of_verb(const char *verb)
 {
 	if (str_equal(verb, "policy"))
-		return "check show explain diff learn set test";
+		return "list check show explain diff learn set test";
 	if (str_equal(verb, "token"))
 		return "mint narrow show verify list revoke trust key";
 	if (str_equal(verb, "secret"))
@@ -95,6 +99,9 @@ static void bash_values(struct buf *out, const struct cmd *cmd)
 			buf_printf(out, "|%s:-%c", cmd->name, option->short_name);
 		if (words)
 			buf_printf(out, ") _atoll_reply -W '%s'; return ;;\n", words);
+		else if (is_policy_argument(option->argument))
+			buf_put_text(out, ") compopt -o filenames; _atoll_reply -f -W \"$(_atoll_policies)\"; "
+					  "return ;;\n");
 		else if (is_path_argument(option->argument))
 			buf_put_text(out, ") compopt -o filenames; _atoll_reply -f; return ;;\n");
 		else
@@ -110,7 +117,7 @@ static void bash_verb(struct buf *out, const struct cmd *cmd)
 	if (str_equal(cmd->name, "run"))
 		buf_put_text(out, "_atoll_reply -c");
 	else if (str_equal(cmd->name, "policy"))
-		buf_printf(out, "compopt -o filenames\n\t\t\t_atoll_reply -f -W '%s'",
+		buf_printf(out, "compopt -o filenames\n\t\t\t_atoll_reply -f -W \"%s $(_atoll_policies)\"",
 			   words_of_verb(cmd->name));
 	else if (takes_session(cmd->name))
 		buf_printf(out, "_atoll_reply -W \"$(atoll ps %s 2>/dev/null) %s\"", listing_for(cmd->name),
@@ -128,6 +135,7 @@ static void put_bash(struct buf *out)
 {
 	buf_put_text(out, "# bash completion for atoll; made by `atoll help --completion bash`\n"
 			  "_atoll_reply()\n{\n\tmapfile -t COMPREPLY < <(compgen \"$@\" -- \"$cur\")\n}\n\n"
+			  "_atoll_policies()\n{\n\tatoll policy list 2>/dev/null | cut -d' ' -f1\n}\n\n"
 			  "_atoll()\n{\n"
 			  "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
 			  "verb=${COMP_WORDS[1]} i\n"
@@ -180,6 +188,8 @@ static void zsh_option(struct buf *out, const struct option *option)
 			buf_put_char(out, ':');
 			if (words)
 				buf_printf(out, "(%s)", words);
+			else if (is_policy_argument(option->argument))
+				buf_put_text(out, "_atoll_policies");
 			else if (is_path_argument(option->argument))
 				buf_put_text(out, "_files");
 			else
@@ -193,8 +203,11 @@ static void put_zsh(struct buf *out)
 {
 	buf_put_text(out,
 		     "#compdef atoll\n# zsh completion for atoll; made by `atoll help --completion zsh`\n"
-		     "_atoll_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(atoll ps ${1:--q} 2>/dev/null)\"})\n"
-		     "\tcompadd -a ids\n}\n_atoll() {\n\tlocal -a verbs\n\tverbs=(\n");
+		     "_atoll_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(atoll ps ${@:--q} 2>/dev/null)\"})\n"
+		     "\tcompadd -a ids\n}\n"
+		     "_atoll_policies() {\n\tlocal -a names\n"
+		     "\tnames=(${${(f)\"$(atoll policy list 2>/dev/null)\"}%% *})\n\tcompadd -a names\n\t_files\n}\n"
+		     "_atoll() {\n\tlocal -a verbs\n\tverbs=(\n");
 	for (size_t i = 0; i < cmd_count; i++) {
 		buf_printf(out, "\t\t'%s:", cmd_table[i]->name);
 		put_quoted(out, cmd_table[i]->summary);
@@ -213,6 +226,8 @@ static void put_zsh(struct buf *out)
 			buf_printf(out, " \\\n\t\t\t\t'1:session: _atoll_sessions %s'", listing_for(cmd->name));
 		else if (*words_of_verb(cmd->name))
 			buf_printf(out, " \\\n\t\t\t\t'1:what:(%s)'", words_of_verb(cmd->name));
+		if (str_equal(cmd->name, "policy"))
+			buf_put_text(out, " \\\n\t\t\t\t'*:policy: _atoll_policies'");
 		if (takes_command(cmd->name))
 			buf_put_text(out, " \\\n\t\t\t\t'*::command:_normal'");
 		buf_put_text(out, "\n\t\t\t;;\n");
@@ -230,6 +245,8 @@ static void fish_quoted(struct buf *out, const char *text)
 	}
 	buf_put_char(out, '\'');
 }
+
+static const char fish_policies[] = "(atoll policy list 2>/dev/null | string replace -r \" .*\" \"\")";
 
 static void put_fish(struct buf *out)
 {
@@ -251,6 +268,8 @@ static void put_fish(struct buf *out)
 				buf_printf(out, " -s %c", option->short_name);
 			if (words)
 				buf_printf(out, "%s -a '%s'", option->kind == OPTION_MAYBE ? "" : " -x", words);
+			else if (is_policy_argument(option->argument))
+				buf_printf(out, " -r -F -a '%s'", fish_policies);
 			else if (option->argument)
 				buf_put_text(out, is_path_argument(option->argument) ? " -r -F" : " -x");
 			buf_put_text(out, " -d ");
@@ -260,6 +279,9 @@ static void put_fish(struct buf *out)
 		if (*words_of_verb(cmd->name))
 			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '%s'\n",
 				   cmd->name, words_of_verb(cmd->name));
+		if (str_equal(cmd->name, "policy"))
+			buf_printf(out, "complete -c atoll -n '__fish_seen_subcommand_from policy' -F -a '%s'\n",
+				   fish_policies);
 		if (takes_session(cmd->name))
 			buf_printf(out,
 				   "complete -c atoll -n '__fish_seen_subcommand_from %s' -a '(atoll ps %s "

@@ -185,12 +185,26 @@ static int answer(struct search *search, struct asking_reply *reply, bool json, 
 	return say_out(&text, err);
 }
 
-int answer_run(const struct cmd *cmd, bool is_allowed, int argc, char **argv, struct err *err)
+int answer_named(const char *word, struct asking_reply *reply, bool json, struct err *err)
 {
 	cleanup_question_boxes struct question_boxes boxes = { 0 };
+	struct search search = { 0 };
+	int r;
+
+	buf_init(&search.words, TEXT_MAX);
+	r = find(&boxes, word, &search, err);
+	if (r == 0)
+		r = answer(&search, reply, json, err);
+	buf_done(&search.words);
+	strv_free(search.terms);
+	atoll_record_free(search.question);
+	return r;
+}
+
+int answer_run(const struct cmd *cmd, bool is_allowed, int argc, char **argv, struct err *err)
+{
 	struct asking_reply reply = { .is_allowed = is_allowed };
 	struct answer_options given = { 0 };
-	struct search search = { 0 };
 	int rest, r;
 
 	r = cmd_parse(cmd, &given, argc, argv, &rest, err);
@@ -198,14 +212,5 @@ int answer_run(const struct cmd *cmd, bool is_allowed, int argc, char **argv, st
 		r = usage(err, "which question?", "give its number, as `atoll ask` lists it");
 	if (r == 0)
 		r = read_scope(&given, &reply, err);
-	if (r < 0)
-		return r;
-	buf_init(&search.words, TEXT_MAX);
-	r = find(&boxes, argv[rest], &search, err);
-	if (r == 0)
-		r = answer(&search, &reply, given.json, err);
-	buf_done(&search.words);
-	strv_free(search.terms);
-	atoll_record_free(search.question);
-	return r;
+	return r < 0 ? r : answer_named(argv[rest], &reply, given.json, err);
 }

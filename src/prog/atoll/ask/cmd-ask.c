@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "prog/atoll/ask/keys.h"
 #include "prog/atoll/ask/questions.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
@@ -44,6 +45,7 @@ struct listing {
 	size_t seen_count;
 	struct timespec looked;     /* what the directory of sandboxes was like */
 	bool is_following, is_first, rings, has_spoken;
+	struct keys keys;
 };
 
 static void put_hash(struct json *json, const uint8_t *bytes)
@@ -84,15 +86,23 @@ static void put_people(struct listing *listing, const struct question_box *box,
 		       const struct asking_question *question)
 {
 	char name[QUESTION_NAME_SIZE];
+	size_t start;
 
 	question_name(name, box->session, question->number);
 	if (question->state == ASKING_ANSWERED) {
+		keys_remove(&listing->keys, name);
 		buf_printf(&listing->text, "%s  was %s: ", name, question->is_allowed ? "allowed" : "denied");
 		question_words_put(&listing->text, &question->shown);
 		buf_put_text(&listing->text, "\n\n");
 		return;
 	}
+	start = listing->text.size;
 	question_words_put_question(&listing->text, question, name, clock_realtime_ns());
+	if (listing->keys.is_on) {
+		keys_add(&listing->keys, name, buf_text(&listing->text) + start);
+		listing->rings = listing->rings || question->state == ASKING_WAITS;
+		return;
+	}
 	buf_printf(&listing->text, "    atoll approve %s [--for 10m | --session | --forever]\n    atoll deny %s\n\n",
 		   name, name);
 	listing->rings = listing->rings || question->state == ASKING_WAITS;
@@ -247,12 +257,18 @@ static void say_waiting(struct listing *listing, size_t sandboxes)
 
 static int wait_for_news(struct listing *listing, struct question_boxes *boxes, struct err *err)
 {
-	struct pollfd polled[QUESTION_BOXES_MAX];
-	int ready, r = 0;
+	struct pollfd polled[QUESTION_BOXES_MAX + 1];
+	int ready, r = keys_prompt(&listing->keys, err);
+
+	if (r < 0)
+		return r;
 
 	for (size_t i = 0; i < boxes->count; i++)
 		polled[i] = (struct pollfd){ .fd = atoll_fd(boxes->list[i].sandbox), .events = POLLIN };
-	ready = poll(polled, boxes->count, LOOK_MS);
+	polled[boxes->count] = (struct pollfd){ .fd = listing->keys.is_on ? STDIN_FILENO : -1, .events = POLLIN };
+	if (polled[boxes->count].fd >= 0 && poll(&polled[boxes->count], 1, 0) > 0)
+		return keys_read(&listing->keys, err);
+	ready = poll(polled, boxes->count + 1, LOOK_MS);
 	if (ready < 0)
 		return errno == EINTR ? 1 : -errno;
 	if (ready == 0)
@@ -307,6 +323,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	listing->given = &given;
 	listing->is_following = !given.once && (given.follow || isatty(STDOUT_FILENO));
 	listing->is_first = true;
+	listing->keys.is_on = listing->is_following && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	if (listing->is_following && !argv[rest])
 		r = listeners_join(&listener_fd, err);
 	if (r < 0)
@@ -315,10 +332,11 @@ static int run_verb(int argc, char **argv, struct err *err)
 	json_init(&listing->json, &listing->text);
 	r = listing->is_following ? follow(listing, &boxes, argv[rest], err) : list_once(listing, &boxes, err);
 	buf_done(&listing->text);
+	keys_done(&listing->keys);
 	return r;
 }
 
 const struct cmd cmd_ask = {
-	"ask", "[ID] [--once | --follow] [--json]", "list what sandboxes ask for, as they ask",
+	"ask", "[ID] [--once | --follow] [--json]", "answer what sandboxes ask for, as they ask",
 	CMD_OPTIONS(options), .run = run_verb,
 };

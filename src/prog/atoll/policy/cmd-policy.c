@@ -6,11 +6,11 @@
 #include "base/str.h"
 #include "client/compiled.h"
 #include "client/find.h"
-#include "client/dirs.h"
 #include "client/program.h"
 #include "os/path.h"
 #include "prog/atoll/policy/explain-trust.h"
 #include "prog/atoll/policy/learn.h"
+#include "prog/atoll/policy/list.h"
 #include "prog/atoll/policy/set.h"
 #include "prog/atoll/policy/test.h"
 #include "prog/atoll/verb/cmd.h"
@@ -165,7 +165,7 @@ static int explain_trust(const struct policy_options *given, char **words, struc
 /* NULL: nothing was named. */
 static int set_unknown(const char *name, struct err *err)
 {
-	static const char *const all[] = { "check", "diff", "explain", "learn", "set", "show", "test" };
+	static const char *const all[] = { "check", "diff", "explain", "learn", "list", "set", "show", "test" };
 	const char *nearest = name ? names_nearest(all, ARRAY_SIZE(all), name) : NULL;
 	char shown[ERR_QUOTE_SIZE];
 
@@ -177,7 +177,7 @@ static int set_unknown(const char *name, struct err *err)
 	if (nearest)
 		err_hint(err, "did you mean `atoll policy %s`?", nearest);
 	else
-		err_hint(err, "check, diff, explain, learn, set, show or test; `atoll help policy` explains them");
+		err_hint(err, "check, diff, explain, learn, list, set, show or test; see `atoll help policy`");
 	return -EINVAL;
 }
 
@@ -195,6 +195,8 @@ static int run_verb(int argc, char **argv, struct err *err)
 		r = check_words(&given, about_sessions[i].name, about_sessions[i].form, err);
 		return r < 0 ? r : about_sessions[i].run(argv + rest + 1, given.json, err);
 	}
+	if (rest < argc && str_equal(argv[rest], "list"))
+		return policy_list(argv + rest + 1, given.json, err);
 	if (rest < argc && str_equal(argv[rest], "learn"))
 		return learn(&given, argv + rest + 1, err);
 	if (rest + 1 < argc && str_equal(argv[rest], "explain") && str_equal(argv[rest + 1], "trust"))
@@ -211,8 +213,8 @@ static int run_verb(int argc, char **argv, struct err *err)
 }
 
 const struct cmd cmd_policy = {
-	"policy", "check [POLICY] | show [POLICY] | explain KIND SUBJECT | explain trust [AGENT] | diff A B | "
+	"policy", "list | check [POLICY] | show [POLICY] | explain KIND SUBJECT | explain trust [AGENT] | diff A B | "
 	"set [ID] POLICY | test POLICY [ID…] | learn -- CMD…",
-	"check, print, question, compare or change policies",
+	"list, check, print, question, compare or change policies",
 	CMD_OPTIONS(options), .run = run_verb,
 };

@@ -111,7 +111,7 @@ static int complete(struct started *started, struct err *err)
 	if (r == 0)
 		r = add_list(&setup->publish, started->published, "publish", err);
 	if (r == 0)
-		r = add_list(&setup->host_ports, started->host_ports, "host_ports", err);
+		r = add_list(&setup->amendments.host_ports, started->host_ports, "host_ports", err);
 	if (r == 0 && setup->task && (!*setup->task || strlen(setup->task) > REQUEST_TASK_MAX))
 		r = err_set(err, ERR_USAGE, EINVAL, "start", "a task is a text of at most %d bytes", REQUEST_TASK_MAX);
 	if (r == 0 && started->at_end && !str_equal(started->at_end, "discard") && !str_equal(started->at_end, "keep"))

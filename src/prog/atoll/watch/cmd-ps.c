@@ -21,12 +21,14 @@ enum {
 };
 
 struct ps_options {
-	bool all, json, quiet;
+	bool all, json, quiet, names;
 };
 
 static const struct option options[] = {
 	{ 'a', "all", NULL, "also those that have ended", OPTION_FLAG, offsetof(struct ps_options, all) },
 	{ 'q', "quiet", NULL, "ids only, one a line", OPTION_FLAG, offsetof(struct ps_options, quiet) },
+	{ 0, "names", NULL, "with -q: also the names that sessions were given", OPTION_FLAG,
+	  offsetof(struct ps_options, names) },
 	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct ps_options, json) },
 };
 
@@ -208,6 +210,19 @@ static void put_table(struct buf *out, struct row *rows, size_t count)
 	}
 }
 
+struct published_lines {
+	struct buf *out;
+	const char *session;
+};
+
+/* Which port was taken where any was asked for. */
+static void put_published(void *context, unsigned port, const char *host)
+{
+	const struct published_lines *lines = context;
+
+	buf_printf(lines->out, "%s: port %u inside is %s\n", lines->session, port, host);
+}
+
 static int put_people(struct buf *out, const struct listed *listed, bool all)
 {
 	static const char *const titles[COLUMN_COUNT] = { "ID",     "NAME",   "STATE",   "TIME",
@@ -224,8 +239,20 @@ static int put_people(struct buf *out, const struct listed *listed, bool all)
 		if (all || listed->records[i].is_live)
 			make_row(&rows[used++], listed->state, &listed->records[i], now_ns);
 	put_table(out, rows, used);
+	for (size_t i = 0; i < listed->count; i++) {
+		struct published_lines lines = { out, listed->records[i].id };
+
+		listed_visit_published(listed->state, &listed->records[i], put_published, &lines);
+	}
 	free(rows);
 	return 0;
+}
+
+static void put_id(struct buf *text, const struct session_record *record, bool with_name)
+{
+	buf_printf(text, "%s\n", record->id);
+	if (with_name && *record->name)
+		buf_printf(text, "%s\n", record->name);
 }
 
 static int show(const struct ps_options *given, const struct listed *listed, struct err *err)
@@ -239,7 +266,7 @@ static int show(const struct ps_options *given, const struct listed *listed, str
 	} else if (given->quiet) {
 		for (size_t i = 0; i < listed->count; i++)
 			if (given->all || listed->records[i].is_live)
-				buf_printf(&text, "%s\n", listed->records[i].id);
+				put_id(&text, &listed->records[i], given->names);
 	} else {
 		r = put_people(&text, listed, given->all);
 	}
