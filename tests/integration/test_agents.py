@@ -11,9 +11,11 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 import urllib.parse
 
 import pytest
+from pexpect import EOF
 
 from atoll import ROOT
 from gate import LOOPBACK, policy_text, test_hosts
@@ -135,6 +137,9 @@ def test_an_agent_does_a_task_with_a_key_that_it_does_not_have(sandbox, installe
         assert not wanted.exists()
         applied = sandbox.run_atoll("apply", done.session)
         assert applied.code == 0 and wanted.read_text() == "print('hello')\n", (applied, done)
+        # And taken back.
+        undone = sandbox.run_atoll("undo", done.session)
+        assert undone.code == 0 and not wanted.exists(), undone
         # The key is in nothing that the agent said or left, nor in the log, which names it.
         log = sandbox.audit_log(done.session).read_text()
         assert task["key"] not in done.out + done.err + log and '"secrets":["model"]' in log
@@ -176,6 +181,18 @@ def login(sandbox, installed, certificates, words, browser):
     return child.wait(), "".join(said)
 
 
+@pytest.mark.only("user")
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_policy_alone_starts_its_agent(sandbox, installed, agent):
+    """`atoll run -p claude`: no command, no flag; what it keeps is there afterwards."""
+    child = sandbox.spawn([], policy=agent, env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin"}, size=(40, 160))
+    child.expect({"claude": b"Claude", "codex": b"Codex|ChatGPT", "gemini": b"Gemini|Google|auth",
+                  "opencode": b"opencode|models|Ask"}[agent], timeout=60)
+    child.close(force=True)
+    kept = {"claude": ".claude.json", "codex": ".codex", "gemini": ".gemini", "opencode": ".local/share/opencode"}
+    assert (sandbox.home / kept[agent]).exists()
+
+
 def check_login(sandbox, installed, code, said, issuer):
     assert code == 0, (said, issuer.seen)
     # It is on the host, closed to others, and there at the next start.
@@ -205,7 +222,7 @@ def test_codex_logs_in_by_a_browser_of_the_host(sandbox, installed, certificates
             onward = urllib.parse.urlsplit(answer.headers.get("Location") or "")
             where = f"{onward.path}?{onward.query}" if onward.path else None
 
-    with alone("codex-login"):
+    with alone("login"):
         issuer = Issuer(certificates.context(), ISSUER, 443)
         try:
             code, said = login(sandbox, installed, certificates, ["codex", "login"], browser)
@@ -220,7 +237,7 @@ def test_codex_logs_in_by_a_browser_of_the_host(sandbox, installed, certificates
 
 @pytest.mark.needs("openssl")
 def test_codex_logs_in_by_a_device_code(sandbox, installed, certificates):
-    with alone("codex-login"):
+    with alone("login"):
         issuer = Issuer(certificates.context(), ISSUER, 443)
         try:
             code, said = login(sandbox, installed, certificates, ["codex", "login", "--device-auth"], lambda line: None)
@@ -249,3 +266,60 @@ def test_claude_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, ce
                               for turn in listed for change in turn["changes"]), (listed, done)
     finally:
         model.close()
+
+
+@pytest.mark.needs("openssl")
+def test_claude_logs_in_by_a_code_that_is_pasted(sandbox, installed, certificates):
+    rules = "".join(f"    - {{host: {host}, ports: [443], http: [{{paths: [\"/**\"]}}]}}\n"
+                    for host in ("platform.claude.com", "api.anthropic.com"))
+    policy = sandbox.policy("atoll: 1\nextends: claude\ndrop: [platform.claude.com, api.anthropic.com]\nnetwork:\n"
+                            f"  allow:\n{rules}    - {{cidr: 127.0.0.0/8}}\n")
+    env = {"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", "SSL_CERT_FILE": str(certificates.ca),
+           "ATOLL_TEST_HOSTS": f"platform.claude.com={ISSUER},api.anthropic.com={ISSUER}"}
+    with alone("login"):
+        issuer = Issuer(certificates.context(), ISSUER, 443)
+        try:
+            child = sandbox.spawn(["claude", "auth", "login"], policy=policy, env=env, size=(40, 2000))
+            child.expect(rb"state=([A-Za-z0-9_-]+)", timeout=40)
+            state = child.match[1].decode()
+            child.expect(b"Paste code here", timeout=20)
+            child.sendline(f"code-1#{state}".encode())
+            child.expect(EOF, timeout=40)
+            child.close()
+            assert issuer.exchanged(), (child.before, issuer.seen)
+            kept = json.loads((sandbox.home / ".claude" / ".credentials.json").read_text())
+            assert kept["claudeAiOauth"]["refreshToken"] == "refresh-atolltest"
+            done = sandbox.run(["claude", "auth", "status"], policy=policy, env=env)
+            assert done.code == 0 and "user@example.org" in done.out, done
+        finally:
+            issuer.close()
+
+
+@pytest.mark.needs("openssl")
+def test_claude_asks_its_first_questions_once(sandbox, installed, certificates):
+    """How it shall look, whether it may use the key that it sees, whether the folder is trusted."""
+    sandbox.run_atoll("secret", "set", "anthropic", stdin=TASKS["claude"]["key"].encode())
+    policy = sandbox.policy("atoll: 1\nextends: claude-key\ndrop: [platform.claude.com]\nnetwork:\n  allow:\n"
+                            "    - {host: platform.claude.com, ports: [443], http: [{paths: [\"/**\"]}]}\n"
+                            "    - {cidr: 127.0.0.0/8}\n")
+    env = {"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", "SSL_CERT_FILE": str(certificates.ca),
+           "ATOLL_TEST_HOSTS": f"platform.claude.com={ISSUER},api.anthropic.com={ISSUER}"}
+    # A word of each screen, for it moves the cursor between words; and what answers it.
+    questions = [(b"Syntax", b"\r"), (b"Detected", b"\x1b[A"), (b"confirm", b"\r"), (b"continue", b"\r"),
+                 (b"Accessing", b"\r")]
+    with alone("login"):
+        issuer = Issuer(certificates.context(), ISSUER, 443)
+        try:
+            first = sandbox.spawn([], policy=policy, env=env, size=(50, 140))
+            for word, key in questions:
+                first.expect(word, timeout=40)
+                time.sleep(1)
+                first.send(key)
+            first.expect(b"shortcuts", timeout=40)
+            first.close(force=True)
+            again = sandbox.spawn([], policy=policy, env=env, size=(50, 140))
+            again.expect(b"shortcuts", timeout=40)
+            assert not [word for word, _ in questions if word in again.before], again.before[-2000:]
+            again.close(force=True)
+        finally:
+            issuer.close()

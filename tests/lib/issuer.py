@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An issuer of log-ins for tests: as much of OAuth, with PKCE or a device code, as codex asks of its own.
+"""An issuer of log-ins for tests: as much of OAuth, with PKCE or a device code, as codex and Claude Code ask of
+theirs.
 
 It believes everybody, and keeps what it was asked. A test is the browser.
 """
@@ -12,6 +13,10 @@ import urllib.parse
 from gate import Web
 
 ACCOUNT = "acct-atolltest"
+PROFILE = {"account": {"uuid": ACCOUNT, "email": "user@example.org", "email_address": "user@example.org",
+                       "full_name": "User", "display_name": "User", "has_claude_max": True, "has_claude_pro": False},
+           "organization": {"uuid": "org-atolltest", "name": "Organization", "organization_type": "claude_max",
+                            "rate_limit_tier": "default_claude_max_5x"}}
 
 
 def token(claims):
@@ -31,12 +36,20 @@ class Issuer:
         base = self.web.server.RequestHandlerClass
 
         class Handler(base):
+            def do_GET(self):
+                with issuer.lock:
+                    issuer.seen.append((self.path, {}))
+                self.say(200, PROFILE)
+
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
                 form = json.loads(body) if body.startswith("{") else dict(urllib.parse.parse_qsl(body))
                 with issuer.lock:
                     issuer.seen.append((self.path, form))
                     status, answer = issuer.answer(self.path, form)
+                self.say(status, answer)
+
+            def say(self, status, answer):
                 data = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -62,7 +75,7 @@ class Issuer:
             claims = {"email": "user@example.org", "exp": 4102444800,
                       "https://api.openai.com/auth": {"chatgpt_plan_type": "pro", "chatgpt_account_id": ACCOUNT}}
             return 200, {"id_token": token(claims), "access_token": token(claims), "refresh_token": "refresh-atolltest",
-                         "expires_in": 3600, "token_type": "Bearer"}
+                         "expires_in": 3600, "token_type": "Bearer", "scope": "user:inference user:profile", **PROFILE}
         return 400, {"error": "unsupported_grant_type"}
 
     def exchanged(self):
