@@ -122,7 +122,7 @@ complete -c atoll -n '__fish_seen_subcommand_from run' -l name -s n -x -d 'give 
 complete -c atoll -n '__fish_seen_subcommand_from run' -l env -s e -x -d 'set or pass a variable whatever the policy says'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l publish -x -d 'let a loopback port of this machine lead to a port inside'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l host-port -x -d 'let localhost:PORT inside lead to that port of this machine (a local model)'
-complete -c atoll -n '__fish_seen_subcommand_from run' -l degrade -x -d 'run without these walls where this machine lacks them'
+complete -c atoll -n '__fish_seen_subcommand_from run' -l degrade -x -d 'run without these walls (cgroup.memory,…) where this machine lacks them'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l cwd -s C -r -F -d 'start the command in this directory'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l project -r -F -d 'the project, instead of the nearest directory with .atoll.yaml or .git'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l report -r -F -d 'write what happened to FILE as one JSON object'

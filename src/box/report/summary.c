@@ -190,7 +190,7 @@ static void put_network(const struct box *box, struct buf *out)
 {
 	const struct net_gate *gate = &box->gates.net;
 
-	put_tally(box, &gate->counts.unreached, "connection", "reached nobody outside", out);
+	put_tally(box, &gate->counts.unreached, "connection", "let out, but no server answered", out);
 	put_tally(box, &gate->counts.untrusted, "request", "not sent", out);
 	if (!gate->failure[0])
 		return;

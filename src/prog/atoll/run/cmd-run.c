@@ -37,7 +37,7 @@ static const struct option options[] = {
 	  AT(setup.publish) },
 	{ 0, "host-port", "PORT[=NAME]", "let localhost:PORT inside lead to that port of this machine (a local model)",
 	  OPTION_LIST, AT(setup.amendments.host_ports) },
-	{ 0, "degrade", "WALL[,WALL…]", "run without these walls where this machine lacks them", OPTION_TEXT,
+	{ 0, "degrade", "WALLS", "run without these walls (cgroup.memory,…) where this machine lacks them", OPTION_TEXT,
 	  AT(setup.amendments.degrade) },
 	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, AT(setup.cwd) },
 	{ 0, "project", "DIR", "the project, instead of the nearest directory with .atoll.yaml or .git",
