@@ -26,6 +26,9 @@ _atoll()
 	case $verb:$prev in
 	apply:--exclude|apply:-x) return ;;
 	apply:--allow-flagged) compopt -o filenames; _atoll_reply -f; return ;;
+	apply:--branch) return ;;
+	apply:--message|apply:-m) return ;;
+	apply:--patch) compopt -o filenames; _atoll_reply -f; return ;;
 	approve:--uses) return ;;
 	approve:--for) return ;;
 	doctor:--policy|doctor:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
@@ -102,7 +105,7 @@ _atoll()
 		fi ;;
 	apply)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-i --interactive -x --exclude --allow-flagged --ours --keep-host --theirs --take-session --merge --markers --dry-run -q --quiet --json --resume --help'
+			_atoll_reply -W '-i --interactive -x --exclude --allow-flagged --ours --keep-host --theirs --take-session --merge --markers --branch -m --message --patch --dry-run -q --quiet --json --resume --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;

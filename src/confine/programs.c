@@ -96,6 +96,13 @@ static const struct confine_call writing_calls[] = {
 	CALL_IF(ioctl, 1, FICLONE), CALL_IF(ioctl, 1, TCGETS),
 };
 
+/* libgit2 makes objects: files of its own, synced and renamed. */
+static const struct confine_call commit_calls[] = {
+	CALL(mkdir), CALL(mkdirat), CALL(rename), CALL(renameat), CALL(link), CALL(linkat), CALL(unlink),
+	CALL(unlinkat), CALL(access), CALL(stat), CALL(lstat), CALL(open), CALL(chmod), CALL(fchmod), CALL(fsync),
+	CALL(utimensat), CALL(umask), CALL(getcwd), CALL(gettimeofday), CALL(time), CALL(gettid), CALL(pwrite64),
+};
+
 static const struct confine_call text_calls[] = {
 	CALL(setitimer), CALL(sysinfo), /* qsort(3) of glibc asks how much memory there is */
 };
@@ -203,6 +210,10 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_STAGE_BASE] = {
 		.name = "atoll-stage", .calls = { CALLS(foreign_calls) }, .is_open = true, .memory_max = GIB,
 		.cpu_seconds_max = 20, .paths = { SYSTEM, { "/dev/null", LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE } },
+	},
+	[CONFINE_STAGE_COMMIT] = {
+		.name = "atoll-stage", .calls = { CALLS(base), CALLS(reading_calls), CALLS(commit_calls) },
+		.refuses = true, .is_alone = true, .memory_max = (rlim_t)2 * GIB,
 	},
 	[CONFINE_TOKEN] = {
 		.name = "atoll-token", .calls = { CALLS(base), CALLS(token_calls) }, .is_hidden = true,

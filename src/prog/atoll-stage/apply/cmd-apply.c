@@ -6,14 +6,17 @@
 #include "base/str.h"
 #include "prog/atoll-stage/verb/audit-step.h"
 #include "prog/atoll-stage/apply/conflict-choice.h"
+#include "prog/atoll-stage/apply/git-branch.h"
 #include "prog/atoll-stage/apply/merge-texts.h"
 #include "prog/atoll-stage/apply/pick.h"
 #include "prog/atoll-stage/apply/report-apply.h"
 #include "prog/atoll-stage/review/selection.h"
+#include "prog/atoll-stage/show/show.h"
 
 struct apply_options {
 	struct verb_session session;
 	struct option_list excluded, allowed;
+	const char *branch, *patch, *message;
 	bool interactive, ours, theirs, merge, markers, dry_run, quiet, json, resume;
 };
 
@@ -34,6 +37,12 @@ static const struct option options[] = {
 	  offsetof(struct apply_options, merge) },
 	{ 0, "markers", NULL, "with --merge: where they do not agree, both between markers", OPTION_FLAG,
 	  offsetof(struct apply_options, markers) },
+	{ 0, "branch", "NAME", "make it a commit on a new branch of git instead, and leave the project as it is",
+	  OPTION_TEXT, offsetof(struct apply_options, branch) },
+	{ 'm', "message", "TEXT", "with --branch: what the commit says", OPTION_TEXT,
+	  offsetof(struct apply_options, message) },
+	{ 0, "patch", "FILE", "write it as a patch for git apply instead; - for stdout", OPTION_TEXT,
+	  offsetof(struct apply_options, patch) },
 	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
 	  offsetof(struct apply_options, dry_run) },
 	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct apply_options, quiet) },
@@ -71,6 +80,7 @@ struct job {
 	struct text_merge merge;
 	struct text_worker worker;
 	struct made_files files;
+	struct git_branch branch;
 	struct transaction_place place;
 	struct transaction_recovered recovered;
 	struct audit_step step;
@@ -151,6 +161,71 @@ static int choose(struct job *job, struct apply *apply, struct err *err)
 	return text_merge_run(&job->merge, &job->opened, apply, given->markers, given->dry_run, err);
 }
 
+/* What was left, and the exit status. */
+static int tell_aside(const struct job *job, const struct apply *apply, struct err *err)
+{
+	const struct apply_report report = { .opened = &job->opened, .apply = apply, .quiet = true, .is_aside = true,
+					     .settlement = job->settlement,
+					     .text_merge_results = job->merge.results };
+	int r = report_apply_text(&report, err);
+
+	return r < 0 ? r : tell_apply_left(apply) ? EXIT_LEFT : 0;
+}
+
+static int say_branch(const struct job *job, const struct git_branch_result *result)
+{
+	const char *name = job->given->branch;
+
+	if (!*result->commit)
+		printf("nothing to commit: what was chosen is as in HEAD\n");
+	else
+		printf("branch %s: commit %.12s with %zu file%s\nlook at it:  git show %s\nmerge it:    git merge %s\n",
+		       name, result->commit, result->files, result->files == 1 ? "" : "s", name, name);
+	if (result->ignored)
+		printf("left, since a .gitignore names them: %zu new file%s\n", result->ignored,
+		       result->ignored == 1 ? "" : "s");
+	if (result->outside)
+		printf("left, since they are outside of the repository or git's own: %zu file%s\n", result->outside,
+		       result->outside == 1 ? "" : "s");
+	return fflush(stdout) != 0 ? -EIO : 0;
+}
+
+static int make_branch(struct job *job, const struct path_filter *filter, const struct apply *apply, struct err *err)
+{
+	const char *words[] = { "--branch", job->given->branch, NULL };
+	struct git_branch_result result;
+	int r;
+
+	note_choice(job, filter, apply);
+	audit_step_add_words(&job->step, REVIEW_ASKED, words);
+	r = audit_step_begin(&job->step, err);
+	if (r == 0)
+		r = git_branch_run(&job->branch, &job->opened, apply, job->given->message, &result, err);
+	r = audit_step_end(&job->step, r, err);
+	if (r < 0)
+		return r;
+	r = say_branch(job, &result);
+	return r < 0 ? r : tell_aside(job, apply, err);
+}
+
+/* What is taken, as `atoll diff -p` shows it. */
+static int write_patch(struct job *job, const struct selection *selection, const struct apply *apply, struct err *err)
+{
+	struct listing listing = { .opened = &job->opened, .changes = selection->changes };
+	struct show show = { .listing = &listing, .worker = &job->worker };
+	int r;
+
+	listing.items = calloc(apply->count + 1, sizeof *listing.items);
+	if (!listing.items)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
+	for (size_t i = 0; i < apply->count; i++)
+		if (apply->items[i].verdict == APPLY_TAKEN && !stage_change_is_directory(apply->items[i].change))
+			listing.items[listing.count++] = (struct listed){ .change = apply->items[i].change };
+	r = show_patch(&show, err);
+	free(listing.items);
+	return r < 0 ? r : tell_aside(job, apply, err);
+}
+
 /* The session is locked, confined and recovered. */
 static int apply_wanted(struct job *job, struct path_filter *filter, struct err *err)
 {
@@ -167,6 +242,11 @@ static int apply_wanted(struct job *job, struct path_filter *filter, struct err 
 	r = choose(job, &apply, err);
 	if (r == 0 && apply_complete(&apply) < 0)
 		r = err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
+	if (r == 0 && (given->branch || given->patch)) {
+		r = given->branch ? make_branch(job, filter, &apply, err) : write_patch(job, &selection, &apply, err);
+		selection_done(&selection);
+		return r;
+	}
 	if (r == 0 && !given->dry_run)
 		r = run_apply(job, filter, &apply, err);
 	else if (r == 0)
@@ -189,7 +269,9 @@ static int open_job(struct job *job, struct err *err)
 		r = opened_stacks(&job->opened, err);
 	if (r == 0 && job->given->merge)
 		r = text_merge_start(&job->merge, &job->opened, err);
-	if (r == 0 && job->given->interactive)
+	if (r == 0 && job->given->branch)
+		r = git_branch_start(&job->branch, &job->opened, job->given->branch, err);
+	if (r == 0 && (job->given->interactive || job->given->patch))
 		r = text_worker_start(&job->worker, err);
 	if (r == 0 && (job->given->merge || job->given->interactive))
 		r = made_files_open(&job->files, &job->opened, err);
@@ -219,13 +301,22 @@ static int check_options(const struct apply_options *given, struct err *err)
 	if (given->interactive && (given->ours || given->theirs || given->merge || given->json || given->resume))
 		return err_set(err, ERR_USAGE, EINVAL, "apply",
 			       "-i goes with none of --ours, --theirs, --merge, --json and --resume");
+	if (given->message && !given->branch)
+		return err_set(err, ERR_USAGE, EINVAL, "apply", "-m is for the commit of --branch");
+	if ((given->branch || given->patch) && (given->json || given->resume || given->dry_run))
+		return err_set(err, ERR_USAGE, EINVAL, "apply",
+			       "--branch and --patch go with none of --json, --resume and --dry-run");
+	if (given->patch && (given->branch || given->interactive || given->merge || given->ours))
+		return err_set(err, ERR_USAGE, EINVAL, "apply",
+			       "--patch goes with none of --branch, -i, --ours and --merge");
 	return 0;
 }
 
 static int apply(const struct apply_options *given, char **words, int count, struct err *err)
 {
 	struct job job = { .given = given, .opened = OPENED_NONE, .merge = TEXT_MERGE_NONE,
-			   .worker = TEXT_WORKER_NONE, .files = MADE_FILES_NONE, .step = AUDIT_STEP_INIT };
+			   .worker = TEXT_WORKER_NONE, .files = MADE_FILES_NONE, .branch = GIT_BRANCH_NONE,
+			   .step = AUDIT_STEP_INIT };
 	struct path_filter filter = { 0 };
 	int r = settlement_choose(given->ours, given->theirs, given->merge, given->markers, &job.settlement, err);
 
@@ -245,6 +336,7 @@ static int apply(const struct apply_options *given, char **words, int count, str
 	text_merge_done(&job.merge);
 	text_worker_stop(&job.worker);
 	made_files_done(&job.files);
+	git_branch_done(&job.branch);
 	opened_done(&job.opened);
 	return r;
 }

@@ -10,14 +10,19 @@
 
 enum { OUT_MAX = 1 << 30, FLUSH_AT = 64 << 10, FLAGGED_WORDS_MAX = 8 };
 
-static int flush(struct buf *out, struct err *err)
+static int flush_to(int fd, struct buf *out, struct err *err)
 {
 	int r = buf_error(out);
 
 	if (r == 0)
-		r = fd_write_full(STDOUT_FILENO, out->bytes, out->size);
+		r = fd_write_full(fd, out->bytes, out->size);
 	buf_reset(out);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "stdout cannot be written: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "the report cannot be written: %s", strerror(-r)) : 0;
+}
+
+static int flush(struct buf *out, struct err *err)
+{
+	return flush_to(STDOUT_FILENO, out, err);
 }
 
 static bool is_left(const struct apply_item *item)
@@ -203,7 +208,7 @@ static bool collect_flagged(const struct apply_report *report, size_t components
 		if (!word || !buf_put_shell_word(&ignored, word))
 			return false;
 		for (size_t known = 0; known < flagged->count && !is_known; known++)
-			is_known = str_equal(flagged->words[known], word);
+			is_known = path_is_below(word, flagged->words[known]);
 		if (is_known)
 			continue;
 		if (flagged->count == FLAGGED_WORDS_MAX)
@@ -239,6 +244,7 @@ static void put_flagged_command(const struct apply_report *report, struct buf *o
 
 int report_apply_text(const struct apply_report *report, struct err *err)
 {
+	int fd = report->is_aside ? STDERR_FILENO : STDOUT_FILENO;
 	size_t left = tell_apply_left(report->apply);
 	cleanup_buf struct buf out;
 	int r = 0;
@@ -253,14 +259,14 @@ int report_apply_text(const struct apply_report *report, struct err *err)
 		if (is_left(&report->apply->items[i]))
 			put_left_line(report, i, &out);
 		if (out.size >= FLUSH_AT)
-			r = flush(&out, err);
+			r = flush_to(fd, &out, err);
 	}
-	if (r == 0 && has_unsettled(report))
+	if (r == 0 && has_unsettled(report) && !report->is_aside)
 		buf_put_text(&out, "settle conflicts, all or those of a PATH, with atoll apply --ours (the host's "
 				   "stays), --theirs (the session's takes its place) or --merge (of texts both)\n");
-	if (r == 0)
+	if (r == 0 && !report->is_aside)
 		put_flagged_command(report, &out);
-	return r == 0 ? flush(&out, err) : r;
+	return r == 0 ? flush_to(fd, &out, err) : r;
 }
 
 static void put_json_item(const struct apply_report *report, size_t index, struct json *json)

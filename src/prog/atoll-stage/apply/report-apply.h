@@ -17,6 +17,7 @@ struct apply_report {
 	enum settlement settlement;
 	const enum text_merge_result *text_merge_results; /* borrowed; of each item; NULL: nothing was to be merged */
 	bool dry_run, quiet;
+	bool is_aside;                   /* stdout has something else: it goes to stderr */
 	size_t recovered;                /* transactions of before that were finished or taken back */
 };
 
