@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/fd.h"
 #include "guest.h"
 
 static const int calls[] = {
