@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "os/clock.h"
-#include "session/run-request.h"
 #include "supervise/cooldown.h"
 #include "supervise/freeze.h"
 #include "supervise/path-search.h"

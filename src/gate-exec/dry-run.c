@@ -8,7 +8,6 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "audit/writer.h"
@@ -21,7 +20,6 @@
 #include "os/fd.h"
 #include "session/record.h"
 #include "supervise/hub.h"
-#include "supervise/loop.h"
 #include "supervise/peer.h"
 #include "supervise/run.h"
 #include "watch/watch.h"
@@ -35,6 +33,7 @@
 enum job_state { JOB_FREE, JOB_TRYING, JOB_SHOWN, JOB_REAL, JOB_COMPARING, JOB_LEAVING };
 
 enum {
+	NS_PER_MS = 1000000,
 	LEAVING_MS = 120000,         /* for what a trial left to be removed: nobody else would */
 	DESCRIPTORS_MAX = 256,       /* that are looked at */
 };
@@ -46,9 +45,9 @@ struct job {
 	struct hash key;             /* of program, arguments, variables, directory, and whether there is input */
 	uint64_t token;              /* who waits; 0: nobody */
 	char *exe;                   /* owned: for the log */
-	int near_fd, timer_fd;       /* owned */
-	struct loop_source near_source, timer_source, real_source;
-	struct pidref process, real; /* who tries; and who waits, and then does it for real */
+	struct peer peer;            /* `atoll dry-run --held`, which tries it */
+	struct loop_source real_source;
+	struct pidref real;          /* who waits, and then does it for real */
 	enum trial_result result;
 	char trial[SESSION_ID_SIZE], text[TRIAL_TEXT_SIZE];
 };
@@ -95,48 +94,31 @@ static int log_job(struct job *job, const char *phase, enum verdict verdict)
 
 /* ---- its life ---- */
 
-static int set_timer(struct job *job, uint64_t ms)
+/* From now on; 0: it may take its time. */
+static void set_time(struct job *job, uint64_t ms)
 {
-	const struct itimerspec at = { .it_value = { .tv_sec = (time_t)(ms / 1000) } };
-
-	return timerfd_settime(job->timer_fd, 0, &at, NULL) < 0 ? -errno : 0;
+	peer_expect(&job->peer, ms ? clock_monotonic_ns() + ms * NS_PER_MS : UINT64_MAX);
 }
 
-static void free_job(struct job *job)
+static void free_job(void *context)
 {
-	struct loop *loop = job->trials->run->loop;
+	struct job *job = context;
 
-	loop_remove(loop, &job->near_source);
-	loop_remove(loop, &job->timer_source);
-	loop_remove(loop, &job->real_source);
-	close_fd(&job->near_fd);
-	close_fd(&job->timer_fd);
-	peer_end(&job->process);
+	peer_retire(&job->peer, false);
+	loop_remove(job->trials->run->loop, &job->real_source);
 	pidref_done(&job->real);
 	free(job->exe);
 	*job = (struct job){ .state = JOB_FREE };
 }
 
-static int process_ended(void *context, uint32_t events)
-{
-	(void)events;
-	free_job(context);
-	return 0;
-}
-
 /* Its socket ends, and it takes the trial along before it goes. */
 static void end_job(struct job *job)
 {
-	struct loop *loop = job->trials->run->loop;
-
-	loop_remove(loop, &job->near_source);
-	loop_remove(loop, &job->real_source);
-	close_fd(&job->near_fd);
+	loop_remove(job->trials->run->loop, &job->real_source);
 	job->state = JOB_LEAVING;
 	job->token = 0;
-	job->real_source = (struct loop_source){ .fd = job->process.fd, .events = EPOLLIN, .ready = process_ended,
-						 .context = job };
-	if (job->process.fd < 0 || set_timer(job, LEAVING_MS) < 0 || loop_add(loop, &job->real_source) < 0)
+	peer_dismiss(&job->peer);
+	if (job->peer.state != PEER_LEAVING)
 		free_job(job);
 }
 
@@ -177,26 +159,35 @@ static int show(struct job *job)
 	int r = log_job(job, "tried", job->result == TRIAL_CLEAN ? VERDICT_ALLOW : VERDICT_ASK);
 
 	job->state = JOB_SHOWN;
-	if (r == 0)
-		r = set_timer(job, token ? 0 : EXEC_DRY_RUN_KEPT_MS);
+	set_time(job, token ? 0 : EXEC_DRY_RUN_KEPT_MS);
 	return r < 0 || !token ? r : trials->owner.done(trials->owner.context, token);
 }
 
-/* The process is gone, or talks nonsense, or is late. */
-static int lose_job(struct job *job, const char *why)
+/* The process is gone. */
+static int broke(void *context, enum peer_fault fault)
 {
-	enum job_state state = job->state;
+	struct job *job = context;
 
-	loop_remove(job->trials->run->loop, &job->near_source);
-	peer_end(&job->process);
-	if (state == JOB_TRYING) {
-		fail_job(job, why);
+	if (job->state == JOB_TRYING) {
+		fail_job(job, fault == PEER_LATE ? "it took longer than a trial may" : "who tries it failed");
 		return show(job);
 	}
 	/* A person is asked about it still; what it showed stands in the question. */
-	close_fd(&job->near_fd);
-	if (state != JOB_SHOWN || !job->token)
+	if (job->state != JOB_SHOWN || !job->token)
 		free_job(job);
+	return 0;
+}
+
+/* What was tried and shown is kept for so long for who was sent away; the rest has taken too long. */
+static int late(void *context, uint64_t now_ns)
+{
+	struct job *job = context;
+
+	(void)now_ns;
+	if (job->state == JOB_SHOWN)
+		end_job(job);
+	else
+		peer_break(&job->peer, PEER_LATE);
 	return 0;
 }
 
@@ -208,15 +199,15 @@ static int compared(void *context, struct frame *frame, int *fds, size_t fd_coun
 	int r = trial_compared_get(frame, &differs, &text);
 
 	(void)fds, (void)fd_count;
-	if (r < 0)
-		return -EBADMSG;
+	if (r < 0 || job->state != JOB_COMPARING)
+		return -EPROTO;
 	(void)!str_copy(job->text, sizeof job->text, text);
 	r = log_job(job, differs ? "differs" : "same", differs ? VERDICT_ASK : VERDICT_ALLOW);
 	if (r == 0 && differs)
 		r = hub_publish(job->trials->run->hub, EVENT_TRIAL_DIFFERS, &(struct event_trial){ job->exe,
 												   job->text });
 	end_job(job);
-	return r < 0 ? -ENOTRECOVERABLE : 0;
+	return peer_fail(&job->peer, r);
 }
 
 static int shown(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -226,8 +217,8 @@ static int shown(void *context, struct frame *frame, int *fds, size_t fd_count)
 	int r = trial_shown_get(frame, &shown);
 
 	(void)fds, (void)fd_count;
-	if (r < 0 || (*shown.trial && !session_id_is_valid(shown.trial)))
-		return -EBADMSG;
+	if (r < 0 || job->state != JOB_TRYING || (*shown.trial && !session_id_is_valid(shown.trial)))
+		return -EPROTO;
 	job->result = (enum trial_result)shown.result;
 	if (str_copy(job->trial, sizeof job->trial, shown.trial) < 0 ||
 	    str_copy(job->text, sizeof job->text, shown.text) < 0)
@@ -235,66 +226,18 @@ static int shown(void *context, struct frame *frame, int *fds, size_t fd_count)
 	/* It comes from a process of ours, and still: nothing in it may reach a terminal. */
 	for (char *at = job->text; *at; at++)
 		*at = *at >= ' ' && *at < 0x7f ? *at : '?';
-	r = show(job);
-	return r < 0 ? -ENOTRECOVERABLE : 0;
+	return peer_fail(&job->peer, show(job));
 }
 
 static const struct frame_rule rules[] = {
-	{ TRIAL_SHOWN, 1u << JOB_TRYING, 4096, 0, 0, shown },
-	{ TRIAL_COMPARED, 1u << JOB_COMPARING, 4096, 0, 0, compared },
+	{ TRIAL_SHOWN, PEER_BIT(SERVING), 4096, 0, 0, shown },
+	{ TRIAL_COMPARED, PEER_BIT(SERVING), 4096, 0, 0, compared },
 };
 
-static int hear(void *context, uint32_t events)
-{
-	struct job *job = context;
-	int r = frame_dispatch(job->near_fd, &job->trials->run->scratch, job->state, rules, ARRAY_SIZE(rules), job);
-
-	(void)events;
-	if (r == 1 || r == -EAGAIN)
-		return 0;
-	return r == -ENOTRECOVERABLE ? r : lose_job(job, "who tries it failed");
-}
-
-static int late(void *context, uint32_t events)
-{
-	struct job *job = context;
-	uint64_t expirations;
-
-	(void)events;
-	(void)!read(job->timer_fd, &expirations, sizeof expirations);
-	if (job->state == JOB_LEAVING) {
-		free_job(job);
-		return 0;
-	}
-	if (job->state == JOB_SHOWN) {
-		if (!job->token)
-			end_job(job);
-		return 0;
-	}
-	return lose_job(job, "it took longer than a trial may");
-}
-
-/* ---- the beginning ---- */
-
-static int spawn(struct job *job)
-{
-	char *argv[] = { (char *)TRIAL_PROGRAM_NAME, NULL };
-	const struct peer_spec spec = { .program = "atoll", .argv = argv,
-					     .environment = job->trials->run->request->command.env, .outlives = true };
-	int r = peer_start_as(job->trials->run->request->init_path, &spec, &job->near_fd, &job->process);
-
-	job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (r == 0 && job->timer_fd < 0)
-		r = -errno;
-	job->near_source = (struct loop_source){ .fd = job->near_fd, .events = EPOLLIN, .ready = hear, .context = job };
-	job->timer_source = (struct loop_source){ .fd = job->timer_fd, .events = EPOLLIN, .ready = late,
-						 .context = job };
-	if (r == 0)
-		r = loop_add(job->trials->run->loop, &job->near_source);
-	if (r == 0)
-		r = loop_add(job->trials->run->loop, &job->timer_source);
-	return r == 0 ? set_timer(job, EXEC_DRY_RUN_MS) : r;
-}
+static const struct peer_kind kind = {
+	.program = "atoll", .rules = rules, .rule_count = ARRAY_SIZE(rules), .leave_ms = LEAVING_MS,
+	.broke = broke, .late = late, .left = free_job,
+};
 
 /* What the trial runs: nothing that it cannot run as its caller would. NULL with the reason. */
 static const char *program_of(const struct watch_exec *exec, char out[PATH_MAX], const char **ret_why)
@@ -427,11 +370,16 @@ static int begin_job(struct job *job, const struct asked *asked)
 	struct exec_dry_runs *trials = job->trials;
 	struct trial_begin begin = { trials->run->request->session, asked->cwd, asked->has_no_input, asked->argv,
 				     asked->env };
-	int r = trial_begin_put(&trials->run->out, &begin);
+	char *argv[] = { (char *)TRIAL_PROGRAM_NAME, NULL };
+	const struct peer_spec spec = { .argv = argv, .environment = trials->run->request->command.env,
+					.outlives = true };
+	int r = peer_start(&job->peer, &spec);
 
 	if (r == 0)
-		r = spawn(job);
-	return r == 0 ? frame_send(job->near_fd, &trials->run->out, NULL, 0) : r;
+		r = peer_greet(&job->peer, trial_begin_put(&trials->run->out, &begin), NULL, 0);
+	if (r == 0)
+		set_time(job, EXEC_DRY_RUN_MS);
+	return r;
 }
 
 struct exec_dry_runs *exec_dry_runs_new(struct run *run, const struct staging *staging,
@@ -455,9 +403,9 @@ static struct job *new_job(struct exec_dry_runs *trials, const char *exe, const 
 		*ret_why = "too much was tried lately";
 		if (!dry_run_budget_take(&trials->budget, clock_monotonic_ns()))
 			return NULL;
-		*job = (struct job){ .state = JOB_TRYING, .trials = trials, .id = ++trials->last_id, .near_fd = FD_NONE,
-				     .timer_fd = FD_NONE, .process = PIDREF_NONE, .real = PIDREF_NONE,
-				     .exe = str_dup(exe) };
+		*job = (struct job){ .state = JOB_TRYING, .trials = trials, .id = ++trials->last_id,
+				     .real = PIDREF_NONE, .exe = str_dup(exe) };
+		peer_init(&job->peer, trials->run, &kind, 1, job);
 		return job->exe ? job : NULL;
 	}
 	return NULL;
@@ -522,7 +470,8 @@ int exec_dry_run_ask(struct exec_dry_runs *trials, const struct watch_exec *exec
 	if (job->state == JOB_TRYING)
 		return 1;
 	set_outcome(job, outcome);
-	return set_timer(job, 0);
+	set_time(job, 0);
+	return 0;
 }
 
 static struct job *find_awaited(struct exec_dry_runs *trials, uint64_t token)
@@ -540,7 +489,11 @@ void exec_dry_run_release(struct exec_dry_runs *trials, uint64_t token)
 	if (!job)
 		return;
 	job->token = 0;
-	if (job->state == JOB_SHOWN && (job->near_fd < 0 || set_timer(job, EXEC_DRY_RUN_KEPT_MS) < 0))
+	if (job->state != JOB_SHOWN)
+		return;
+	if (peer_is_there(&job->peer))
+		set_time(job, EXEC_DRY_RUN_KEPT_MS);
+	else
 		end_job(job);
 }
 
@@ -577,10 +530,10 @@ static int ended(void *context, uint32_t events)
 	(void)events;
 	loop_remove(trials->run->loop, &job->real_source);
 	frame_begin(&trials->run->out, TRIAL_ENDED);
-	if (frame_end(&trials->run->out) < 0 || frame_send(job->near_fd, &trials->run->out, NULL, 0) < 0 ||
-	    set_timer(job, EXEC_DRY_RUN_MS) < 0)
-		return lose_job(job, "");
 	job->state = JOB_COMPARING;
+	set_time(job, EXEC_DRY_RUN_MS);
+	if (frame_end(&trials->run->out) < 0 || peer_send(&job->peer, NULL, 0) < 0)
+		peer_break(&job->peer, PEER_DEAF);
 	return 0;
 }
 
@@ -592,14 +545,15 @@ void exec_dry_run_decided(struct exec_dry_runs *trials, uint32_t trial, bool is_
 		return;
 	job->token = 0;
 	/* What could not be tried showed nothing that it could be held against. */
-	if (!is_allowed || job->result == TRIAL_FAILED || job->near_fd < 0) {
+	if (!is_allowed || job->result == TRIAL_FAILED || !peer_is_there(&job->peer)) {
 		end_job(job);
 		return;
 	}
 	job->state = JOB_REAL;
 	job->real_source = (struct loop_source){ .fd = job->real.fd, .events = EPOLLIN, .ready = ended,
 						 .context = job };
-	if (set_timer(job, 0) < 0 || loop_add(trials->run->loop, &job->real_source) < 0)
+	set_time(job, 0);
+	if (loop_add(trials->run->loop, &job->real_source) < 0)
 		end_job(job);
 }
 
@@ -608,8 +562,7 @@ void exec_dry_run_done(struct exec_dry_runs *trials)
 	for (size_t i = 0; trials && i < EXEC_DRY_RUNS_MAX; i++)
 		if (trials->jobs[i].state != JOB_FREE) {
 			/* It goes by itself when its socket ends, and takes the trial along. */
-			pidref_done(&trials->jobs[i].process);
-			trials->jobs[i].process = PIDREF_NONE;
+			peer_abandon(&trials->jobs[i].peer);
 			free_job(&trials->jobs[i]);
 		}
 	free(trials);
