@@ -37,7 +37,7 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	gate->state = LINK_SERVING;
+	peer_serves(&gate->peer);
 	return 0;
 }
 
@@ -198,9 +198,9 @@ static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return 0;
 }
 
-enum { STARTING = 1 << LINK_STARTING, SERVING = 1 << LINK_SERVING };
+enum { STARTING = PEER_BIT(STARTING), SERVING = PEER_BIT(SERVING) };
 
-static const struct frame_rule gate_rules[] = {
+const struct frame_rule gate_rules[GATE_RULE_COUNT] = {
 	{ GATE_READY, STARTING, 64, 0, 0, on_ready },       { GATE_LOOKUP, SERVING, 512, 0, 0, on_lookup },
 	{ GATE_OPEN, SERVING, 512, 0, 0, on_open },         { GATE_REFUSED, SERVING, 1024, 0, 0, on_refused },
 	{ GATE_CLOSED, SERVING, 1024, 0, 0, on_closed },    { GATE_LIMIT, SERVING, 512, 0, 0, on_limit },
@@ -212,24 +212,3 @@ static const struct frame_rule gate_rules[] = {
 	{ GATE_LEFT, SERVING, 64, 0, 0, on_left },          { GATE_ASK, SERVING, GATE_REQUEST_MAX, 0, 0, on_ask },
 	{ GATE_FORGET, SERVING, 64, 0, 0, on_forget },
 };
-
-int gate_hear_frame(struct net_gate *gate)
-{
-	return frame_dispatch(gate->near_fd, &gate->run->scratch, gate->state, gate_rules, ARRAY_SIZE(gate_rules),
-			      gate);
-}
-
-int gate_hear(struct net_gate *gate)
-{
-	int r = gate_hear_frame(gate);
-
-	if (r > 0)
-		return gate_is_there(gate);
-	if (r == -EPROTO || r == -EBADMSG)
-		gate_mark_lost(gate, "it spoke out of turn");
-	else if (r == 0 || r == -ECONNRESET)
-		gate_mark_lost(gate, "it ended unexpectedly");
-	else if (r != -EAGAIN)
-		return r;
-	return 0;
-}

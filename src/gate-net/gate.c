@@ -33,12 +33,15 @@ _Static_assert((int)GATE_FD == (int)PEER_FD && (int)GATE_CANARIES_FD < (int)PEER
 _Static_assert((int)JAIL_GATE_SOCKETS == (int)GATE_SOCKET_COUNT && (int)JAIL_GATE_DOOR6 == (int)GATE_DOOR6 &&
 	       (int)JAIL_GATE_DNS_UDP == (int)GATE_DNS_UDP, "the jail makes the sockets in the order of the wire");
 
+static const struct peer_kind kind;
+
 void gate_init(struct net_gate *gate, struct run *run, struct store *store, struct queue *queue)
 {
 	*gate = (struct net_gate){
-		.run = run, .store = store, .queue = queue, .near_fd = FD_NONE, .process = PIDREF_NONE,
-		.start = { .program_fd = FD_NONE, .far_fd = FD_NONE, .secrets_fd = FD_NONE, .canaries_fd = FD_NONE },
+		.run = run, .store = store, .queue = queue,
+		.start = { .secrets_fd = FD_NONE, .canaries_fd = FD_NONE },
 	};
+	peer_init(&gate->peer, run, &kind, 1, gate);
 	certificates_init(&gate->certificates);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		gate->sockets[i] = FD_NONE;
@@ -102,7 +105,7 @@ static int grant_route(struct net_gate *gate, struct gate_route *route)
  */
 bool gate_is_behind(const struct net_gate *gate)
 {
-	struct pollfd polled = { .fd = gate->near_fd, .events = POLLOUT };
+	struct pollfd polled = { .fd = gate->peer.fd, .events = POLLOUT };
 
 	return gate_can_hear(gate) && poll(&polled, 1, 0) == 0;
 }
@@ -130,7 +133,7 @@ int gate_route(struct net_gate *gate, pid_t pid, const struct sockaddr *source, 
 	r = grant_route(gate, &route);
 	/* What the gate gets no note about, it closes. */
 	if (r >= 0 && gate_route_put(&gate->run->out, &route) == 0)
-		(void)!frame_send(gate->near_fd, &gate->run->out, NULL, 0);
+		(void)!frame_send(gate->peer.fd, &gate->run->out, NULL, 0);
 	return r < 0 ? r : 0;
 }
 
@@ -180,8 +183,7 @@ static int spawn(struct net_gate *gate)
 		{ gate->start.canaries_fd, GATE_CANARIES_FD },
 	};
 	const struct peer_spec spec = {
-		.program = "atoll-egress", .given = given, .given_count = ARRAY_SIZE(given),
-		.uid = getuid() == 0 ? gate->start.uid : 0,
+		.given = given, .given_count = ARRAY_SIZE(given), .uid = getuid() == 0 ? gate->start.uid : 0,
 	};
 	int r;
 
@@ -189,8 +191,7 @@ static int spawn(struct net_gate *gate)
 		return snapshot_fd;
 	if (gate->run->request->recording.mode && recording_fd < 0)
 		return recording_fd;
-	r = peer_spawn(&spec, gate->start.program_fd, gate->start.far_fd, &gate->process);
-	close_fd(&gate->start.far_fd);
+	r = peer_start(&gate->peer, &spec);
 	close_fd(&gate->start.secrets_fd);
 	close_fd(&gate->start.canaries_fd);
 	return r;
@@ -204,7 +205,7 @@ bool gate_reads_requests(const struct net_gate *gate)
 /* The jail is made with a certificate whose key the gate has. */
 static struct certificates_input certificates_input(struct net_gate *gate)
 {
-	return (struct certificates_input){ gate->near_fd, &gate->run->out, &gate->run->scratch,
+	return (struct certificates_input){ gate->peer.fd, &gate->run->out, &gate->run->scratch,
 					    gate->run->request->command.env };
 }
 
@@ -224,7 +225,7 @@ int gate_introduce(struct net_gate *gate, struct err *err)
 	int r = gate->is_used && gate_reads_requests(gate) ? certificates_finish(&gate->certificates, &input, err) : 1;
 
 	if (r == 0)
-		gate->state = LINK_SERVING;
+		peer_serves(&gate->peer);
 	return r < 0 ? r : 0;
 }
 
@@ -238,7 +239,7 @@ static int on_paused(void *context, enum event_type type, const void *detail)
 
 int gate_prepare(struct net_gate *gate, uid_t host_uid, int canaries_fd)
 {
-	int ends[2], r;
+	int r;
 
 	gate->is_used = true;
 	gate->start.canaries_fd = canaries_fd < 0 ? canaries_fd : fd_move_above(canaries_fd, PEER_ABOVE);
@@ -248,20 +249,16 @@ int gate_prepare(struct net_gate *gate, uid_t host_uid, int canaries_fd)
 	hub_subscribe(gate->run->hub, &gate->subscriber);
 	/* Beside it in the same range, which nobody uses: what is inside has no uid in common with the gate. */
 	gate->start.uid = host_uid ^ PEER_GATE;
-	gate->start.program_fd = peer_open(gate->run->request->init_path, "atoll-egress");
-	if (gate->start.program_fd < 0)
-		return fail_prepare(gate, gate->start.program_fd, "the program of the network gate cannot be found");
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return fail_prepare(gate, -errno, "no socket for the network gate");
-	gate->near_fd = ends[0];
-	gate->start.far_fd = fd_move_above(ends[1], PEER_ABOVE);
-	if (gate->start.far_fd >= 0 && gate->run->request->secrets.gate_fd >= 0)
-		gate->start.secrets_fd = fd_move_above(gate->run->request->secrets.gate_fd, PEER_ABOVE);
-	if (gate->start.far_fd < 0 || (gate->run->request->secrets.gate_fd >= 0 && gate->start.secrets_fd < 0))
-		return fail_prepare(gate, gate->start.far_fd < 0 ? gate->start.far_fd : gate->start.secrets_fd,
-				    "no socket for the network gate");
-	r = fd_set_nonblocking(gate->near_fd, true);
-	return r == 0 && gate_reads_requests(gate) ? start_early(gate) : r;
+	r = peer_prepare(&gate->peer);
+	if (r < 0)
+		return fail_prepare(gate, r, gate->peer.program_fd < 0
+						     ? "the program of the network gate cannot be found"
+						     : "no socket for the network gate");
+	if (gate->run->request->secrets.gate_fd >= 0)
+		r = gate->start.secrets_fd = fd_move_above(gate->run->request->secrets.gate_fd, PEER_ABOVE);
+	if (r < 0)
+		return fail_prepare(gate, r, "no socket for the network gate");
+	return gate_reads_requests(gate) ? start_early(gate) : 0;
 }
 
 /* A variable of the caller's; the small letters win, as for curl. NULL: not set, or empty. */
@@ -279,7 +276,7 @@ static const char *caller_variable(char **env, const char *small, const char *ca
 	return NULL;
 }
 
-static int send_start(struct net_gate *gate)
+static int greet(struct net_gate *gate)
 {
 	char **env = gate->run->request->command.env;
 	bool has_ipv6 = gate->sockets[GATE_DOOR6] >= 0;
@@ -288,72 +285,66 @@ static int send_start(struct net_gate *gate)
 				    .no_proxy = caller_variable(env, "no_proxy", "NO_PROXY") };
 	int r = gate_start_put(&gate->run->out, &start);
 
-	return r < 0 ? r : frame_send(gate->near_fd, &gate->run->out, gate->sockets,
-				      has_ipv6 ? GATE_SOCKET_COUNT : GATE_DOOR6);
+	return peer_greet(&gate->peer, r, gate->sockets, has_ipv6 ? GATE_SOCKET_COUNT : GATE_DOOR6);
 }
 
-/* The program and all that leads to it. */
-static void close_link(struct net_gate *gate)
+/* All that leads to the program, and who waits for it. */
+static void close_doors(struct net_gate *gate)
 {
-	siginfo_t info;
-
-	if (gate->state == LINK_GONE)
-		return;
-	gate->state = LINK_GONE;
 	gate_questions_done(gate);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		loop_remove(gate->run->loop, &gate->sources[i]);
-	loop_remove(gate->run->loop, &gate->near_source);
 	gate_forget_sockets(gate);
 	publish_close(gate);
-	if (gate->process.fd >= 0) {
-		(void)!pidref_signal(&gate->process, SIGKILL);
-		(void)!pidref_wait(&gate->process, WEXITED, &info, NULL);
-	}
 }
 
-/* What was lost is closed, and that is written down. Negative: the log failed. */
-static int conclude_loss(struct net_gate *gate)
+/* There is no network any more, for this reason where none was named yet: that is written down. */
+static int lose(struct net_gate *gate, const char *why)
 {
 	int r;
 
-	if (gate->state != LINK_LOST)
-		return 0;
-	close_link(gate);
+	gate_name_failure(gate, why);
+	peer_retire(&gate->peer, false);
+	close_doors(gate);
 	r = gate_log_failure(gate);
 	return r == 0 && gate->change.is_pending ? policy_change_conclude(gate, ENETDOWN, 0) : r;
 }
 
-static int near_ready(void *context, uint32_t events)
+static int broke(void *context, enum peer_fault fault)
 {
-	struct net_gate *gate = context;
-	int r = 1;
+	static const char *const reasons[] = {
+		[PEER_HUNG_UP] = "it ended unexpectedly", [PEER_NONSENSE] = "it spoke out of turn",
+		[PEER_DEAF] = "it does not listen", [PEER_LATE] = "it is late",
+	};
 
-	for (int i = 0; r > 0 && i < HEAR_BATCH; i++)
-		r = gate_hear(gate);
-	return r < 0 ? r : run_check_log_size(gate->run);
+	return lose(context, reasons[fault]);
 }
 
-/* Its sockets, and a place in the loop. */
-static void hand_over(struct net_gate *gate)
+static int heard(void *context)
 {
-	int r = send_start(gate);
+	return run_check_log_size(((struct net_gate *)context)->run);
+}
 
-	gate->near_source = (struct loop_source){ .fd = gate->near_fd, .events = EPOLLIN, .ready = near_ready,
-						  .context = gate };
-	if (r == 0)
-		r = loop_add(gate->run->loop, &gate->near_source);
+static const struct peer_kind kind = {
+	.program = "atoll-egress", .rules = gate_rules, .rule_count = GATE_RULE_COUNT, .must_greet = true,
+	.batch = HEAR_BATCH, .heard = heard, .broke = broke,
+};
+
+/* Its sockets, and a place in the loop. Negative: the log failed. */
+static int hand_over(struct net_gate *gate)
+{
+	int r = greet(gate);
+
 	/* It has its own now; ours would keep the door open behind it. */
 	gate_forget_sockets(gate);
 	if (r == 0)
 		r = publish_hand_over(gate);
-	if (r < 0) {
-		gate_mark_lost(gate, err_errno_name(-r));
-		return;
-	}
+	if (r < 0)
+		return lose(gate, err_errno_name(-r));
 	if (gate_pause_left_ms(gate))
 		gate_pause(gate);
 	gate_say_asking(gate, gate_questions_is_on(gate));
+	return 0;
 }
 
 /* Another policy, which the gate is told where it is there. */
@@ -361,19 +352,20 @@ static int check_change(struct net_gate *gate)
 {
 	struct policy_change *change = &gate->change;
 	const struct policy_change_snapshot *next = &change->held[change->count - 1];
+	int r = 0;
 
 	if (clock_monotonic_ns() >= change->until_ns)
 		gate_mark_lost(gate, "it did not take another policy");
 	if (change->is_told)
 		return 0;
 	change->is_told = true;
-	if (gate->state == LINK_IDLE)
+	if (gate->peer.state == PEER_IDLE)
 		return policy_change_conclude(gate, 0, 0);
 	/* Started for its certificate, and not used yet: nobody would hear its answer. */
 	if (gate->sockets[GATE_DNS_UDP] >= 0)
-		hand_over(gate);
+		r = hand_over(gate);
 	gate_say_policy(gate, next->bytes, next->size);
-	return 0;
+	return r;
 }
 
 static int gate_check(void *context, uint64_t now_ns)
@@ -383,39 +375,33 @@ static int gate_check(void *context, uint64_t now_ns)
 
 	if (r == 0 && gate_is_there(gate))
 		gate_say_asking(gate, gate_questions_is_on(gate));
-	return r < 0 ? r : conclude_loss(gate);
+	return r;
 }
 
-static void start_gate(struct net_gate *gate)
+static int start_gate(struct net_gate *gate)
 {
 	int r;
 
-	if (gate->state != LINK_IDLE)
-		return;
+	if (gate->peer.state != PEER_IDLE)
+		return 0;
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		loop_remove(gate->run->loop, &gate->sources[i]);
-	gate->state = LINK_STARTING;
 	r = spawn(gate);
-	if (r < 0)
-		gate_mark_lost(gate, err_errno_name(-r));
-	else
-		hand_over(gate);
+	return r < 0 ? lose(gate, err_errno_name(-r)) : hand_over(gate);
 }
 
 static int socket_ready(void *context, uint32_t events)
 {
-	start_gate(context);
-	return 0;
+	(void)events;
+	return start_gate(context);
 }
 
 int gate_listen(struct net_gate *gate)
 {
 	int r = 0;
 
-	if (gate->state != LINK_IDLE) {
-		hand_over(gate);
-		return 0;
-	}
+	if (gate->peer.state != PEER_IDLE)
+		return hand_over(gate);
 	for (size_t i = 0; r == 0 && gate->is_used && i < GATE_SOCKET_COUNT; i++) {
 		gate->sources[i] = (struct loop_source){ .fd = gate->sockets[i], .events = EPOLLIN,
 							 .ready = socket_ready, .context = gate };
@@ -453,22 +439,18 @@ static int hear_rest(struct net_gate *gate)
 	uint64_t until_ns = clock_monotonic_ns() + FINISH_MS * (uint64_t)1000000;
 	int r = 0;
 
-	loop_remove(gate->run->loop, &gate->near_source);
+	loop_remove(gate->run->loop, &gate->peer.source);
 	frame_begin(&gate->run->out, GATE_STOP);
 	if (frame_end(&gate->run->out) == 0)
-		(void)!frame_send(gate->near_fd, &gate->run->out, NULL, 0);
+		(void)!frame_send(gate->peer.fd, &gate->run->out, NULL, 0);
 	while (r >= 0 && gate_is_there(gate)) {
-		struct pollfd polled = { .fd = gate->near_fd, .events = POLLIN };
+		struct pollfd polled = { .fd = gate->peer.fd, .events = POLLIN };
 		uint64_t now_ns = clock_monotonic_ns();
 
 		if (now_ns >= until_ns || poll(&polled, 1, (int)((until_ns - now_ns) / 1000000) + 1) <= 0)
 			break;
-		r = gate_hear_frame(gate);
-		/* It has said everything, and left. */
-		if (r == 0 || r == -ECONNRESET || r == -EPROTO || r == -EBADMSG)
-			return 0;
-		if (r == -EAGAIN)
-			r = 0;
+		/* Where it has said everything it leaves. */
+		r = peer_hear(&gate->peer);
 	}
 	return r < 0 ? r : 0;
 }
@@ -478,15 +460,20 @@ int gate_finish(struct net_gate *gate)
 	int r = 0;
 
 	/* Somebody connected and was gone before we looked. */
-	if (gate->state == LINK_IDLE && is_somebody_there(gate))
-		start_gate(gate);
-	if (gate->change.is_pending)
+	if (gate->peer.state == PEER_IDLE && is_somebody_there(gate))
+		r = start_gate(gate);
+	if (r == 0 && gate->change.is_pending)
 		r = check_change(gate);
-	if (r == 0 && gate_is_there(gate))
+	if (r == 0 && gate->peer.state == PEER_BROKEN)
+		r = broke(gate, gate->peer.fault);
+	if (r == 0 && gate_is_there(gate)) {
 		r = hear_rest(gate);
-	if (r == 0)
-		r = conclude_loss(gate);
-	close_link(gate);
+		/* That it was gone then is no failure; what it or we named as one is. */
+		if (r == 0 && gate->failure[0])
+			r = lose(gate, gate->failure);
+	}
+	peer_retire(&gate->peer, false);
+	close_doors(gate);
 	return r;
 }
 
@@ -494,16 +481,12 @@ static void gate_done(void *context)
 {
 	struct net_gate *gate = context;
 
-	close_link(gate);
+	peer_retire(&gate->peer, false);
+	close_doors(gate);
 	certificates_done(&gate->certificates);
 	gate_names_done(&gate->names);
-	pidref_done(&gate->process);
-	close_fd(&gate->near_fd);
-	close_fd(&gate->start.far_fd);
 	close_fd(&gate->start.secrets_fd);
 	close_fd(&gate->start.canaries_fd);
-	close_fd(&gate->start.program_fd);
-	publish_close(gate);
 	host_ports_done(gate);
 	policy_change_done(&gate->change);
 }

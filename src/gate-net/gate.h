@@ -20,11 +20,10 @@
 #include "gate-net/policy-change.h"
 #include "gate-net/publish.h"
 #include "gate-net/questions.h"
-#include "os/pidref.h"
 #include "supervise/cooldown.h"
 #include "supervise/hub.h"
-#include "supervise/loop.h"
 #include "supervise/module.h"
+#include "supervise/peer.h"
 #include "wire/gate.h"
 
 struct net_gate;
@@ -51,8 +50,6 @@ struct gate_counts {
 
 /* What the gate is started with; descriptors are owned until it has them. */
 struct gate_start_with {
-	int program_fd;                     /* O_PATH of atoll-egress */
-	int far_fd;                         /* its end of the pair */
 	int secrets_fd;                     /* with values for it; FD_NONE: none */
 	int canaries_fd;                    /* the same with tokens of planted canaries */
 	uid_t uid;                          /* where the box is root */
@@ -66,12 +63,9 @@ struct net_gate {
 	int sockets[GATE_SOCKET_COUNT];     /* owned until the gate has them */
 	struct loop_source sources[GATE_SOCKET_COUNT];
 	struct gate_start_with start;
-	int near_fd;
-	struct loop_source near_source;
-	struct pidref process;
+	struct peer peer;                   /* atoll-egress; what is sent before it starts waits in the socket */
 	struct certificates certificates;                 /* where rules are about requests */
 	const struct policy *next_policy;   /* while it changes: what goes out is allowed by both; NULL */
-	unsigned state;                     /* enum gate_link_state */
 	struct gate_names names;
 	struct gate_questions asking;
 	struct policy_change change;               /* of the policy */

@@ -12,36 +12,41 @@
 #include "supervise/run.h"
 #include "wire/gate.h"
 
-void gate_mark_lost(struct net_gate *gate, const char *why)
+void gate_name_failure(struct net_gate *gate, const char *why)
 {
-	if (gate->state == LINK_LOST || gate->state == LINK_GONE)
-		return;
-	gate->state = LINK_LOST;
 	if (!gate->failure[0] && str_copy(gate->failure, sizeof gate->failure, why) < 0)
 		gate->failure[0] = 0;
+}
+
+void gate_mark_lost(struct net_gate *gate, const char *why)
+{
+	if (!gate_is_there(gate))
+		return;
+	peer_break(&gate->peer, PEER_DEAF);
+	gate_name_failure(gate, why);
 }
 
 void gate_send(struct net_gate *gate, int r, const int *fds, size_t fd_count)
 {
 	if (r >= 0)
-		r = frame_send(gate->near_fd, &gate->run->out, fds, fd_count);
+		r = frame_send(gate->peer.fd, &gate->run->out, fds, fd_count);
 	if (r < 0)
 		gate_mark_lost(gate, "it does not listen");
 }
 
 bool gate_is_there(const struct net_gate *gate)
 {
-	return gate->state == LINK_STARTING || gate->state == LINK_SERVING;
+	return peer_is_there(&gate->peer);
 }
 
 bool gate_can_hear(const struct net_gate *gate)
 {
-	return gate->state == LINK_IDLE || gate_is_there(gate);
+	return gate->peer.state == PEER_IDLE || gate_is_there(gate);
 }
 
 void gate_answer(struct net_gate *gate, uint32_t id, bool is_granted)
 {
-	if (gate->state != LINK_SERVING)
+	if (gate->peer.state != PEER_SERVING)
 		return;
 	frame_begin(&gate->run->out, GATE_GO);
 	frame_put_u32(&gate->run->out, id);
@@ -54,7 +59,7 @@ void gate_answer_request(struct net_gate *gate, uint32_t id, const struct decisi
 	struct gate_answer answer = { .id = id, .is_granted = decision->verdict >= VERDICT_SIMULATE,
 				      .rule = decision->rule.id, .reason = decision->reason, .hint = decision->hint };
 
-	if (gate->state == LINK_SERVING)
+	if (gate->peer.state == PEER_SERVING)
 		gate_send(gate, gate_answer_put(&gate->run->out, &answer), NULL, 0);
 }
 
@@ -78,10 +83,10 @@ void gate_pause(struct net_gate *gate)
 void gate_measure(struct net_gate *gate)
 {
 	/* One question at a time: who asks us a thousand times fills no socket with it. */
-	if (gate->state != LINK_SERVING || gate->counts.is_measuring)
+	if (gate->peer.state != PEER_SERVING || gate->counts.is_measuring)
 		return;
 	frame_begin(&gate->run->out, GATE_MEASURE);
-	gate->counts.is_measuring = frame_end(&gate->run->out) == 0 && frame_send(gate->near_fd, &gate->run->out, NULL,
+	gate->counts.is_measuring = frame_end(&gate->run->out) == 0 && frame_send(gate->peer.fd, &gate->run->out, NULL,
 										  0) == 0;
 }
 

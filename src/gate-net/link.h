@@ -3,8 +3,8 @@
 
 /*
  * The socket between box and gate, and what the box says on it; what the gate says, dispatch.c takes. Nothing here
- * waits, fails or calls back: a gate that does not listen is marked as lost, and gate_check() ends it in the same turn
- * of the loop. Run by atoll-box.
+ * waits, fails or calls back: a gate that does not listen is marked as lost, and ended in the next turn of the loop
+ * (supervise/peer.h). Run by atoll-box.
  */
 
 #include <stdbool.h>
@@ -12,18 +12,13 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "wire/frame.h"
 
 struct net_gate;
 struct decision;
-struct net_gate;
 
-enum gate_link_state {
-	LINK_IDLE,     /* no gate was needed yet */
-	LINK_STARTING, /* it does not answer yet; it can be told things */
-	LINK_SERVING,
-	LINK_LOST,     /* there is no network any more, which gate_check() has to see */
-	LINK_GONE,
-};
+/* Why there is no network any more, for the report (copied); the first reason stays. */
+void gate_name_failure(struct net_gate *gate, const char *why);
 
 /* There is no network from now on, for this reason (copied); the first one stays. Nothing where it is gone already. */
 void gate_mark_lost(struct net_gate *gate, const char *why);
@@ -56,8 +51,6 @@ void gate_say_asking(struct net_gate *gate, bool is_on);
 /* Another policy (policy-change.h), as bytes of a snapshot. */
 void gate_say_policy(struct net_gate *gate, const void *bytes, size_t size);
 
-/* Takes one frame: what frame_dispatch() returns (wire/frame.h). */
-int gate_hear_frame(struct net_gate *gate) MUST_USE;
-
-/* The same. 1: it said something; 0: nothing now, or it is lost; negative: the log failed. */
-int gate_hear(struct net_gate *gate) MUST_USE;
+/* What it may say (dispatch.c), to a struct net_gate. */
+enum { GATE_RULE_COUNT = 15 };
+extern const struct frame_rule gate_rules[GATE_RULE_COUNT];

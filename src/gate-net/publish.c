@@ -199,7 +199,7 @@ static int hand_over_port(struct net_gate *gate, size_t index)
 	frame_put_u32(&gate->run->out, published->rule.port);
 	r = frame_end(&gate->run->out);
 	if (r == 0)
-		r = frame_send(gate->near_fd, &gate->run->out, &published->fd, 1);
+		r = frame_send(gate->peer.fd, &gate->run->out, &published->fd, 1);
 	close_fd(&published->fd);
 	return r;
 }
