@@ -202,27 +202,15 @@ static const struct value *do_partial_call(struct script *script, struct call *c
 	return script_apply(script, &whole);
 }
 
-/* A module that does nothing, whatever is asked of it: math, re. */
-static bool is_quiet(const struct script *script, const char *module)
-{
-	size_t size = strlen(module);
-
-	for (size_t i = 0; i < script->tables->quiet.count; i++) {
-		const char *quiet = ((const char *const *)script->tables->quiet.items)[i];
-
-		if (strncmp(quiet, module, size) == 0 && str_equal(quiet + size, ".") && !str_equal(module, "builtins"))
-			return true;
-	}
-	return false;
-}
-
 static const struct value *do_attribute(struct script *script, struct call *call, const struct effect *effect)
 {
 	const struct value *object = library_target(call, effect), *name = library_second(call, effect);
 	uint32_t size;
 
 	if (value_is_exact(name)) {
-		if (object->name && !is_quiet(script, object->name))
+		/* getattr(syslog, "LOG_" + name) puts a name together, and hides nothing. */
+		if (object->name && (library_is_grave(script, object->name, strlen(object->name)) ||
+				     name->flags & WORD_FROM_DECODED))
 			library_hidden_name(script, name, call->node);
 		return script_member(script, object, value_chars(script->arena, name, &size), call->node);
 	}

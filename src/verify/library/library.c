@@ -14,17 +14,9 @@ static const struct value *call_unknown(struct script *script, struct call *call
 {
 	const char *name = call->callee->name;
 	size_t size = strlen(name);
-	bool is_grave = false;
 	uint32_t index;
 
-	if (size < 2 || strcmp(name + size - 2, ".?") != 0)
-		return NULL;
-	for (size_t i = 0; i < script->tables->grave.count; i++) {
-		const char *grave = ((const char *const *)script->tables->grave.items)[i];
-
-		is_grave |= strlen(grave) == size - 2 && memcmp(grave, name, size - 2) == 0;
-	}
-	if (!is_grave)
+	if (size < 2 || strcmp(name + size - 2, ".?") != 0 || !library_is_grave(script, name, size - 2))
 		return NULL;
 	index = script_add(script, call, OP_EVALUATE, value_text(script->arena, name, size - 1, 0), 0);
 	for (size_t i = 0; i < call->count; i++)

@@ -37,6 +37,9 @@ void library_add_conditions(struct script *script, const struct call *call, uint
 /* The row of a qualified name in the language of the script; NULL: none. */
 const struct effect *library_find(const struct script *script, const char *name);
 
+/* Whether anything may be called of the module, so that a name that nobody can read is a finding. */
+bool library_is_grave(const struct script *script, const char *module, size_t size);
+
 /* The row's target, and its second; value_nothing where the call has none. */
 const struct value *library_target(const struct call *call, const struct effect *effect);
 const struct value *library_second(const struct call *call, const struct effect *effect);

@@ -10,6 +10,7 @@
 
 enum {
 	OTHER_CALLS_MAX = 5000,
+	SAME_CALL_MAX = 64,
 	NAMED_FILES_MAX = 4,
 	FLATTENED_MAX = 64,
 	FLATTENED_SIZE_MAX = 8192,
@@ -21,6 +22,17 @@ enum {
 const struct effect *library_find(const struct script *script, const char *name)
 {
 	return TABLES_FIND(struct effect, &script->tables->calls, name);
+}
+
+bool library_is_grave(const struct script *script, const char *module, size_t size)
+{
+	for (size_t i = 0; i < script->tables->grave.count; i++) {
+		const char *grave = ((const char *const *)script->tables->grave.items)[i];
+
+		if (strlen(grave) == size && memcmp(grave, module, size) == 0)
+			return true;
+	}
+	return false;
 }
 
 const struct value *library_target(const struct call *call, const struct effect *effect)
@@ -197,6 +209,19 @@ uint32_t library_add_call(struct script *script, const struct call *call, const 
 	return index;
 }
 
+/* The same call again, of which nothing more is known, says nothing more; nor does one that a loop goes on with. */
+static bool is_told_enough(struct script *script, const struct call *call)
+{
+	struct syntax_node *node = &script->syntax.nodes[call->node];
+
+	if (node->kind != NODE_CALL)
+		return false;
+	if (node->note && (call_is_blank(call) || (script->bounds.repeating && node->note >= SAME_CALL_MAX)))
+		return true;
+	node->note++;
+	return false;
+}
+
 uint32_t library_other_call(struct script *script, const struct call *call)
 {
 	const char *name = call->callee->name;
@@ -208,12 +233,8 @@ uint32_t library_other_call(struct script *script, const struct call *call)
 	for (size_t i = 0; i < script->tables->quiet.count; i++)
 		if (str_has_prefix(name, ((const char *const *)script->tables->quiet.items)[i]))
 			return OPERATION_NONE;
-	/* The same call again, of which nothing more is known, says nothing more. */
-	if (script->syntax.nodes[call->node].kind == NODE_CALL && call_is_blank(call)) {
-		if (script->syntax.nodes[call->node].note)
-			return OPERATION_NONE;
-		script->syntax.nodes[call->node].note = 1;
-	}
+	if (is_told_enough(script, call))
+		return OPERATION_NONE;
 	if (++script->bounds.other_calls > OTHER_CALLS_MAX) {
 		if (script->bounds.other_calls == OTHER_CALLS_MAX + 1)
 			operations_doubt(script->walk->operations, DOUBT_SIZE,

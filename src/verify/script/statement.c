@@ -47,21 +47,37 @@ const struct value *statement_branch(struct script *script, uint32_t node)
 	return &value_nothing;
 }
 
-/* Whether the call waits, or ends all: time.sleep(1), server.accept(), process.exit(1). */
-static bool is_waiting(const struct syntax *syntax, const struct syntax_node *call)
+/* Whether the name of what is called, before its bracket, ends with one of these. */
+static bool calls_one_of(const struct syntax *syntax, const struct syntax_node *call, const char *const *names,
+			 size_t count)
 {
-	static const char *const names[] = { "abort", "accept", "exit", "poll", "recv", "select", "sleep", "wait" };
 	const char *text = syntax->text + call->start;
 	size_t size = call->end <= syntax->size ? call->end - call->start : 0;
 	const char *open = size ? memchr(text, '(', size) : NULL;
 
-	for (size_t i = 0; open && i < ARRAY_SIZE(names); i++) {
+	for (size_t i = 0; open && i < count; i++) {
 		size_t length = strlen(names[i]);
 
 		if ((size_t)(open - text) >= length && memcmp(open - length, names[i], length) == 0)
 			return true;
 	}
 	return false;
+}
+
+/* Whether the call waits, or ends all: time.sleep(1), server.accept(), process.exit(1). */
+static bool is_waiting(const struct syntax *syntax, const struct syntax_node *call)
+{
+	static const char *const names[] = { "abort", "accept", "exit", "poll", "recv", "select", "sleep", "wait" };
+
+	return calls_one_of(syntax, call, names, ARRAY_SIZE(names));
+}
+
+/* Whether the call takes something of what comes to an end: queue.get_nowait(), next(items), stack.pop(). */
+static bool is_taking(const struct syntax *syntax, const struct syntax_node *call)
+{
+	static const char *const names[] = { ".get", ".get_nowait", ".pop", ".popitem", ".popleft", "next" };
+
+	return calls_one_of(syntax, call, names, ARRAY_SIZE(names));
 }
 
 /* Whether something in the loop's body leaves it, or waits in it. */
@@ -80,6 +96,23 @@ static bool has_way_out(const struct syntax *syntax, uint32_t loop)
 			node = syntax_behind(syntax, node);
 		else
 			node++;
+	}
+	return false;
+}
+
+/* try: while True: queue.get_nowait() … except Empty: pass. Where nothing is left to be taken, an error is its end. */
+static bool ends_by_error(const struct syntax *syntax, uint32_t loop)
+{
+	uint32_t end = syntax_behind(syntax, loop), inner = loop, around = syntax->nodes[loop].parent;
+	bool takes = false;
+
+	for (uint32_t at = loop + 1; at < end && !takes; at++)
+		takes = syntax->nodes[at].kind == NODE_CALL && is_taking(syntax, &syntax->nodes[at]);
+	for (; takes && around && syntax->nodes[around].kind != NODE_FUNCTION; around = syntax->nodes[around].parent) {
+		if (syntax->nodes[around].kind == NODE_OTHER && syntax->nodes[inner].kind != NODE_BRANCH &&
+		    syntax_child_kind(syntax, around, NODE_BRANCH))
+			return true;
+		inner = around;
 	}
 	return false;
 }
@@ -165,7 +198,8 @@ const struct value *statement_loop(struct script *script, uint32_t node)
 	script->context |= CONTEXT_LOOP;
 	if (is_endless && !has_way_out(syntax, node)) {
 		script->context |= CONTEXT_ENDLESS;
-		walk_add(script->walk, OP_LOOP, script_span(script, node), script->context);
+		if (!ends_by_error(syntax, node))
+			walk_add(script->walk, OP_LOOP, script_span(script, node), script->context);
 	}
 	if (!body || is_endless || !increment || !run_counted(script, condition, body, increment)) {
 		if (condition && !is_endless)
