@@ -69,7 +69,8 @@ static void put_not_found(const struct box *box, const char *command, struct buf
 	host_program_find(box->run.request, command, path);
 	buf_put_text(out, ": not found in the sandbox");
 	if (!*path) {
-		buf_put_text(out, "; see what is there with: atoll policy show\n");
+		buf_put_text(out, strchr(command, '/') ? ", and not on this machine either\n"
+						       : ", and in no directory of your PATH either\n");
 		return;
 	}
 	if (put_unseen_directory(box, command, out))
@@ -199,11 +200,18 @@ static void put_network(const struct box *box, struct buf *out)
 	buf_put_char(out, '\n');
 }
 
-/* What stands in denials.jsonl for the agent helps the person as well: once where one follows the other. */
+/*
+ * What stands in denials.jsonl for the agent helps the person as well: once where one follows the other. But not what
+ * only something inside can do, or only while the sandbox lives: it has ended.
+ */
 static void put_hint(const struct denials *denials, size_t at, struct buf *out)
 {
+	static const char *const of_the_living[] = { "`atoll approve ", "ask a person: ", "wait " };
 	const struct denial *denial = &denials->kept[at];
 
+	for (size_t i = 0; i < ARRAY_SIZE(of_the_living); i++)
+		if (str_has_prefix(denial->hint, of_the_living[i]))
+			return;
 	if (!*denial->hint || (at && str_equal(denial->hint, denials->kept[at - 1].hint)))
 		return;
 	buf_put_text(out, "               ");
@@ -237,7 +245,7 @@ static void put_denials(const struct box *box, struct buf *out)
 	buf_printf(out, "  all of it: atoll log --denied %s\n", box->run.request->session);
 	if (queue_unanswered(&box->approval.queue))
 		buf_put_text(out, "  the policy asks a person about some of it, and nobody answered: keep `atoll ask` "
-				  "open in another terminal\n");
+				  "open in another terminal, or list it in a policy of yours\n");
 }
 
 static void put_noted(const struct box *box, struct buf *out)

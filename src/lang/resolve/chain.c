@@ -231,7 +231,8 @@ static void unknown_name(struct lang *lang, struct place from, const char *name)
 			 nearest);
 	else
 		diag_add(&lang->diags, from,
-			 "there is no policy \"%.60s\": neither shipped nor %s/atoll/policies/%.60s.yaml",
+			 "there is no policy \"%.60s\": neither shipped nor %s/atoll/policies/%.60s.yaml; "
+			 "`atoll policy list` has all names",
 			 name, lang->request.config_home, name);
 }
 
