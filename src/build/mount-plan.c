@@ -104,10 +104,11 @@ static uint32_t entry_flags(const struct plan *plan, const struct policy *policy
 	around = plan_entry_around(policy, index);
 	/*
 	 * What belongs to the project looks as if it belonged to whoever works on it, read-only or not; so do the files of a
-	 * tree that is written, which its owner alone may read, as agents make their own.
+	 * tree that is written, which its owner alone may read, as agents make their own. (What is around all is no tree:
+	 * /sys lies in it, which cannot be mapped.)
 	 */
 	if ((policy->project[0] && path_is_below(entry->path, policy->project)) ||
-	    (around && (around->class == FILE_WRITE || around->class == FILE_STAGE)))
+	    (around && around->path[1] && (around->class == FILE_WRITE || around->class == FILE_STAGE)))
 		flags |= JAIL_OWNED;
 	return flags | JAIL_RDONLY;
 }
