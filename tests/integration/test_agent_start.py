@@ -94,6 +94,14 @@ def test_settings_stand_inside_alone(sandbox):
     assert not os.path.exists("/etc/some-agent")
 
 
+def test_settings_name_the_project_and_no_name_breaks_out(sandbox):
+    project = sandbox.make_directory(sandbox.home / 'a "b" \\c')
+    policy = sandbox.policy("atoll: 1\nextends: medium\nagent:\n  settings:\n    - path: /etc/some-agent/x.json\n"
+                            "      content: '{\"at\": \"{project}\", \"and\": \"{project}\"}'\n")
+    done = sandbox.run("cat /etc/some-agent/x.json", policy, cwd=project)
+    assert json.loads(done.out) == {"at": str(project), "and": str(project)}, done
+
+
 def test_nothing_that_is_thrown_away_is_called_real(sandbox):
     policy = sandbox.policy("atoll: 1\nextends: node\n")
     sandbox.make_directory(sandbox.home / ".npm")

@@ -323,3 +323,37 @@ def test_claude_asks_its_first_questions_once(sandbox, installed, certificates):
             again.close(force=True)
         finally:
             issuer.close()
+
+
+# A word of each question at the first start with its answer, and of the screen where it takes work.
+FIRST = {"codex": ([], b"anything"), "gemini": ([(b"Don't trust", b"\r"), (b"restarting", b"")], b"Authenticated with")}
+
+
+@pytest.mark.only("user")
+@pytest.mark.parametrize("agent", FIRST)
+def test_an_agent_asks_its_first_questions_once(sandbox, installed, agent):
+    env = {"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin"}
+    questions, ready = FIRST[agent]
+    policy = agent
+    if agent == "gemini":
+        sandbox.run_atoll("secret", "set", "gemini", stdin=TASKS["gemini"]["key"].encode())
+        policy = "gemini-key"
+    else:
+        done = sandbox.run(["codex", "login", "--with-api-key"], policy=policy, env=env,
+                           stdin=TASKS["codex"]["key"].encode())
+        assert done.code == 0, done
+    for start in (questions, []):
+        child = sandbox.spawn([], policy=policy, env=env, size=(50, 140))
+        for word, key in start:
+            child.expect(word, timeout=60)
+            time.sleep(1)
+            child.send(key)
+        # A terminal says where its cursor is.
+        while child.expect([ready, b"\x1b\\[6n"], timeout=60):
+            child.send(b"\x1b[1;1R")
+        assert not [word for word, _ in questions if not start and word in child.before], child.before[-2000:]
+        assert b"Trust" not in child.before or start, child.before[-2000:]
+        child.close(force=True)
+    # Only inside: the host's own settings say nothing of it.
+    if agent == "codex":
+        assert (sandbox.home / ".codex" / "config.toml").read_text() == ""
