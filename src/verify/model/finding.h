@@ -45,6 +45,7 @@ struct finding {
 	uint32_t line, column;         /* of span.start, from 1; columns are bytes */
 	uint32_t end_line, end_column; /* of span.end */
 	const char *reason, *instead;  /* one sentence each; instead may be "" */
+	bool leaves;                   /* the deed is done elsewhere: on another machine, by a service */
 };
 
 /* "destructive", "critical", "certain": what rules, reports and options call them. */

@@ -60,6 +60,7 @@ struct rule {
 	enum severity severity;
 	enum confidence confidence_max;
 	struct vec match, except;      /* of struct condition: one of them */
+	bool leaves;                   /* what it is about happens elsewhere, where no sandbox holds it */
 	bool is_contained;             /* it says itself that it is about what happens in a container */
 	struct place place;
 };

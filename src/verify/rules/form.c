@@ -12,7 +12,7 @@
  * stay where they are in the bytes.
  */
 
-enum { FORM_VERSION = 2 };
+enum { FORM_VERSION = 3 };
 
 struct condition_form {
 	uint32_t kinds, context, without_context, traits, without_traits, words, without_words, is_unknown;
@@ -20,7 +20,7 @@ struct condition_form {
 };
 
 struct rule_form {
-	uint32_t class, severity, confidence_max;
+	uint32_t class, severity, confidence_max, leaves;
 };
 
 /* The least that one takes: a tag and a size, and what stands behind them. */
@@ -109,7 +109,7 @@ static void put_vectors(struct writer *writer)
 
 static void put_rule(struct writer *writer, const struct rule *rule)
 {
-	struct rule_form form = { rule->class, rule->severity, rule->confidence_max };
+	struct rule_form form = { rule->class, rule->severity, rule->confidence_max, rule->leaves };
 
 	frame_put_string(writer->out, rule->id);
 	frame_put_string(writer->out, rule->reason);
@@ -262,11 +262,13 @@ static bool get_rule(struct reader *reader, struct rule *rule)
 	rule->instead = frame_get_string(&reader->frame);
 	if (!rule->id || !rule->reason || !rule->instead || !get_form(reader, &form, sizeof form))
 		return fail(reader);
-	if (form.class >= CLASS_COUNT || form.severity >= SEVERITY_COUNT || form.confidence_max >= CONFIDENCE_COUNT)
+	if (form.class >= CLASS_COUNT || form.severity >= SEVERITY_COUNT || form.confidence_max >= CONFIDENCE_COUNT ||
+	    form.leaves > 1)
 		return fail(reader);
 	rule->class = (enum finding_class)form.class;
 	rule->severity = (enum severity)form.severity;
 	rule->confidence_max = (enum confidence)form.confidence_max;
+	rule->leaves = form.leaves == 1;
 	return get_conditions(reader, 1, &rule->match) && get_conditions(reader, 1, &rule->except);
 }
 

@@ -182,6 +182,7 @@ static const struct key rule_keys[] = {
 	{ "except", offsetof(struct rule_draft, rule.except), read_conditions_of },
 	{ "id", offsetof(struct rule_draft, rule.id), read_name },
 	{ "instead", offsetof(struct rule_draft, rule.instead), read_sentence },
+	{ "leaves", offsetof(struct rule_draft, rule.leaves), read_bool },
 	{ "match", offsetof(struct rule_draft, rule.match), read_conditions_of },
 	{ "reason", offsetof(struct rule_draft, rule.reason), read_sentence },
 	{ "severity", 0, read_severity },

@@ -564,7 +564,8 @@ static bool is_told(const struct finding *findings, size_t count, const struct r
 /* A rule that matches it: a finding, unless it is excepted or told already. */
 static void add_finding(struct matcher *matcher, const struct rule *rule, uint32_t index, struct findings *found)
 {
-	struct span span = operations_get(matcher->operations, index)->span;
+	const struct operation *operation = operations_get(matcher->operations, index);
+	struct span span = operation->span;
 	enum confidence confidence = matcher->confidence;
 
 	if (match_one_of(matcher, &rule->except, index) || is_told(found->items, found->count, rule, span))
@@ -577,6 +578,7 @@ static void add_finding(struct matcher *matcher, const struct rule *rule, uint32
 		.id = rule->id, .class = rule->class, .severity = rule->severity, .span = span,
 		.confidence = confidence < rule->confidence_max ? confidence : rule->confidence_max,
 		.reason = rule->reason, .instead = rule->instead,
+		.leaves = rule->leaves || operation->kind == OP_NETWORK || operation->context & CONTEXT_REMOTE,
 	};
 }
 
