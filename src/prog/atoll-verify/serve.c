@@ -251,7 +251,8 @@ static void add_findings(struct server *server, const struct verify_result *resu
 		add_finding(server, &(struct verify_told){
 			.severity = finding->severity, .confidence = finding->confidence,
 			.is_unknown = finding->class == CLASS_UNKNOWN && finding->severity > SEVERITY_LOW,
-			.held = finding->leaves ? VERIFY_HELD_NOT : held_of[finding->class], .line = is_script ? finding->line : 0, .id = finding->id,
+			.held = finding->leaves ? VERIFY_HELD_NOT : held_of[finding->class],
+			.line = is_script ? finding->line : 0, .id = finding->id,
 			.reason = finding->reason,
 			.instead = finding->instead,
 		});

@@ -79,6 +79,8 @@ static TSTree *parse(struct walk *walk, const struct walker *walker)
 			return NULL;
 		}
 	}
+	parser_memory_use(walk->language == LANGUAGE_SHELL ? VERIFY_SHELL_MEMORY_MAX : VERIFY_MEMORY_MAX,
+			  &parse_is_over);
 	parser_memory_begin();
 	if (now < deadline) {
 		/* Tree-sitter looks at the other clock: this is for what hangs. */

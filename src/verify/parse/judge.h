@@ -9,7 +9,8 @@
 #include "verify/model/tables.h"
 #include "verify/parse/walk.h"
 
-enum { VERIFY_MEMORY_MAX = 768 << 20 }; /* of the parsers */
+/* Of the parsers. Programs in one file have many megabytes; what is a shell's and takes so much is no script. */
+enum { VERIFY_MEMORY_MAX = 768 << 20, VERIFY_SHELL_MEMORY_MAX = 384 << 20 };
 
 /* How texts of one language are read. */
 struct walker {

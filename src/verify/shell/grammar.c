@@ -117,22 +117,29 @@ static void mend_line(const char *text, char *begin, const char *end)
 	}
 }
 
-/* The lines that a node stands on, from the line before: what is wrong often begins there. */
-static void mend_node(const struct walk *walk, TSNode node, char *copy)
+/*
+ * The lines that a node stands on, from the line before: what is wrong often begins there. Once each, however much is
+ * wrong on a line: *done is where those end that were looked at.
+ */
+static void mend_node(const struct walk *walk, TSNode node, char *copy, uint32_t *done)
 {
 	uint32_t start = ts_node_start_byte(node), end = ts_node_end_byte(node);
 
-	for (unsigned lines = 0; start > 0; start--)
+	if (end <= *done)
+		return;
+	for (unsigned lines = 0; start > *done; start--)
 		if (copy[start - 1] == '\n' && ++lines == 2)
 			break;
 	while (end < walk->size && copy[end] != '\n')
 		end++;
 	mend_line(copy, copy + start, copy + end);
+	*done = end;
 }
 
 bool shell_mend_grammar(struct walk *walk, TSNode root)
 {
 	TSTreeCursor cursor;
+	uint32_t done = 0;
 	bool goes_on = ts_node_has_error(root), has_changed;
 	char *copy = goes_on ? arena_text_n(walk->operations->arena, walk->text, walk->size) : NULL;
 
@@ -145,7 +152,7 @@ bool shell_mend_grammar(struct walk *walk, TSNode root)
 
 		/* What is missing at the end began somewhere: { that is no group. */
 		if (is_wrong)
-			mend_node(walk, ts_node_is_missing(node) ? ts_node_parent(node) : node, copy);
+			mend_node(walk, ts_node_is_missing(node) ? ts_node_parent(node) : node, copy, &done);
 		goes_on = ts_node_has_error(node) && !is_wrong && ts_tree_cursor_goto_first_child(&cursor);
 		while (!goes_on && !(goes_on = ts_tree_cursor_goto_next_sibling(&cursor)))
 			if (!ts_tree_cursor_goto_parent(&cursor))

@@ -136,6 +136,8 @@ static void visit_words(struct shell *shell, TSNode node, struct stream *stream)
 	(void)shell_word(shell, node);
 }
 
+enum { ERROR_BRACES_MAX = 4096 };
+
 /* What the grammar did not understand: words in a row are taken for a command, the rest as it stands. */
 static void visit_error(struct shell *shell, TSNode node, struct stream *stream)
 {
@@ -145,7 +147,8 @@ static void visit_error(struct shell *shell, TSNode node, struct stream *stream)
 	const char *text = walk_text(shell->walk, node, &size);
 
 	/* {rm,-rf,/}: the grammar takes the brace for the begin of a group. */
-	if (size > 2 && text[0] == '{' && memchr(text, ',', size) && !strchr(" \t\n", text[1])) {
+	if (size > 2 && size < ERROR_BRACES_MAX && text[0] == '{' && memchr(text, ',', size) &&
+	    !strchr(" \t\n", text[1])) {
 		struct word whole = word_of(arena_of(shell), command.span, "");
 		char *line = arena_text_n(arena_of(shell), text, strcspn(text, "\n;|&") < size ? strcspn(text,
 			"\n;|&") : size);

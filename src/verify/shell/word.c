@@ -341,20 +341,22 @@ static const char *brace_end(const char *at, const char *stops)
 	return NULL;
 }
 
-enum { BRACES_DEPTH_MAX = 6, BRACES_WORDS_MAX = 256 };
+enum { BRACES_DEPTH_MAX = 6, BRACES_WORDS_MAX = 256, BRACES_TRIES_MAX = 64 };
 
 static void split_braces(struct shell *shell, const struct word *word, struct vec *words, unsigned depth)
 {
 	const char *open = word->text, *close = NULL, *at;
+	unsigned tries = 0;
 
-	while ((open = strchr(open, '{'))) {
+	/* What opens so often and closes nothing is looked through once for each: enough is enough. */
+	while (tries++ < BRACES_TRIES_MAX && (open = strchr(open, '{'))) {
 		close = brace_end(open + 1, "}");
 		at = close ? brace_end(open + 1, ",}") : NULL;
 		if (at && *at == ',' && !(open > word->text && open[-1] == '$'))
 			break;
 		open++;
 	}
-	if (!open || depth >= BRACES_DEPTH_MAX || words->count >= BRACES_WORDS_MAX) {
+	if (!open || tries > BRACES_TRIES_MAX || depth >= BRACES_DEPTH_MAX || words->count >= BRACES_WORDS_MAX) {
 		split_word(shell, word, words);
 		return;
 	}
