@@ -35,7 +35,7 @@ enum link_message {
 	LINK_HELLO = 32,         /* u32 lowest, u32 highest protocol that is spoken; -> LINK_WELCOME, and the end where
 				    it is another one */
 	LINK_CREDIT,             /* u32 more events */
-	LINK_SUBSCRIBE,          /* u64 ticket, u64 bits 1 << enum link_event */
+	LINK_SUBSCRIBE,          /* u64 ticket (0: no reply), u64 bits 1 << enum link_event */
 	LINK_RUN,                /* u64 ticket, fields (since 2: "token": TOKEN_HOLDS); fds: 0, 1, 2, or none and "pty";
 				    -> "command" */
 	LINK_KILL,               /* u64 ticket, u64 command, u64 signal */

@@ -66,7 +66,8 @@ static int on_subscribe(void *context, struct frame *frame, int *fds, size_t fd_
 	/* Somebody hears of questions: they are asked, and wait. */
 	client->is_follower = mask & 1u << LINK_EVENT_QUESTION;
 	client->box->approval.queue.listeners_until_ns = 0;
-	link_reply_done(client, ticket);
+	if (ticket)
+		link_reply_done(client, ticket);
 	if (client->box->is_announced)
 		link_announce_to(client);
 	return 0;

@@ -159,19 +159,21 @@ static const char state_hint[] = "it is where sessions are, such as /home/USER/.
 				 "atoll_default_places() makes it of HOME or XDG_STATE_HOME";
 
 /* hint: what to do where it is not set. */
-static int take_path(const atoll_record *record, const char *key, const char *hint, char out[PATH_MAX],
+static int take_path(const atoll_record *record, const char *key, const char *hint, char **ret,
 		     struct atoll_error *error)
 {
 	const char *text = record_string(record, key);
+	char path[PATH_MAX];
 
 	if (!text) {
 		(void)refuse(error, key, "is not set");
 		fault_hint(error, "%s", hint);
 		return ATOLL_E_INVALID;
 	}
-	if (text[0] != '/' || path_normalise(out, PATH_MAX, text) < 0)
+	if (text[0] != '/' || path_normalise(path, PATH_MAX, text) < 0)
 		return refuse(error, key, "is no absolute path");
-	return 0;
+	*ret = str_dup(path);
+	return *ret ? 0 : fault_errno(error, -ENOMEM, "context");
 }
 
 /* NAME=the directory that the place is in, which must have the name that atoll gives it. */
@@ -205,6 +207,21 @@ static int make_environment(struct atoll_context *context, const atoll_record *r
 	return r;
 }
 
+/* directory may be *path, which is replaced. */
+static int add_name(char **path, const char *directory, const char *name, struct atoll_error *error)
+{
+	char joined[PATH_MAX], *made = NULL;
+	int r = path_join(joined, sizeof joined, directory, name);
+
+	if (r == 0 && !(made = str_dup(joined)))
+		r = -ENOMEM;
+	if (r < 0)
+		return r == -ENOMEM ? fault_errno(error, r, "context") : refuse(error, name, "has too long a path");
+	free(*path);
+	*path = made;
+	return 0;
+}
+
 /* END always comes, and FAILED where nothing began. */
 static void take_events(struct atoll_context *context, const struct atoll_record *record)
 {
@@ -222,18 +239,19 @@ static void take_events(struct atoll_context *context, const struct atoll_record
 static int fill(struct atoll_context *context, const atoll_record *record, struct atoll_error *error)
 {
 	uint64_t timeout_ms = TIMEOUT_MS;
-	char programs[PATH_MAX];
-	int r = take_path(record, "programs", programs_hint, programs, error);
+	int r = take_path(record, "programs", programs_hint, &context->program, error);
 
 	if (r == 0)
-		r = take_path(record, "state", state_hint, context->state, error);
+		r = take_path(record, "state", state_hint, &context->state, error);
 	if (r == 0 && record_string(record, "runtime"))
-		r = take_path(record, "runtime", "", context->runtime, error);
-	else if (r == 0 && path_join(context->runtime, PATH_MAX, context->state, "run") < 0)
-		r = refuse(error, "state", "is too long");
+		r = take_path(record, "runtime", "", &context->runtime, error);
+	else if (r == 0)
+		r = add_name(&context->runtime, context->state, "run", error);
+	if (r == 0)
+		r = add_name(&context->program, context->program, "atoll", error);
 	if (r < 0)
 		return r;
-	if (path_join(context->program, PATH_MAX, programs, "atoll") < 0 || access(context->program, X_OK) < 0) {
+	if (access(context->program, X_OK) < 0) {
 		fault_set(error, ATOLL_E_STATE, errno, "context", "%s cannot be executed", context->program);
 		fault_hint(error, "\"programs\": %s", programs_hint);
 		return ATOLL_E_STATE;
@@ -278,16 +296,29 @@ void atoll_context_free(atoll_context *context)
 	if (!context || __atomic_sub_fetch(&context->references, 1, __ATOMIC_ACQ_REL))
 		return;
 	strv_free(context->environment);
+	free(context->state);
+	free(context->runtime);
+	free(context->program);
 	free(context);
 }
 
-int context_check(const struct atoll_context *context, struct atoll_error *error)
+int context_check_fork(const struct atoll_context *context, struct atoll_error *error)
 {
 	if (!context)
 		return fault_set(error, ATOLL_E_INVALID, 0, "context", "there is no handle");
 	if (context->pid != getpid())
 		return fault_set(error, ATOLL_E_FORKED, 0, "context", "the handle belongs to this process's parent");
-	if (context->uid != getuid() || context->uid != geteuid())
+	return 0;
+}
+
+int context_check(const struct atoll_context *context, struct atoll_error *error)
+{
+	uid_t real, effective, saved;
+	int r = context_check_fork(context, error);
+
+	if (r < 0)
+		return r;
+	if (getresuid(&real, &effective, &saved) < 0 || context->uid != real || context->uid != effective)
 		return fault_set(error, ATOLL_E_IDENTITY, 0, "context", "the user of this process has changed");
 	return 0;
 }

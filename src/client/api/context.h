@@ -19,7 +19,7 @@ struct atoll_context {
 	unsigned references;     /* atomic */
 	pid_t pid;               /* who made it: a child behind fork(2) is another */
 	uid_t uid;
-	char state[PATH_MAX], runtime[PATH_MAX], program[PATH_MAX];
+	char *state, *runtime, *program; /* owned */
 	char **environment;      /* owned: what atoll finds these places by */
 	int timeout_ms;
 	uint64_t events;         /* bits 1 << enum link_event that handles hear */
@@ -28,6 +28,9 @@ struct atoll_context {
 
 /* One more owner, on any thread; each calls atoll_context_free(), and the last one's frees it. Returns its argument. */
 struct atoll_context *context_ref(struct atoll_context *context);
+
+/* The same but for the user, for what is asked often and gives nothing that was not given before. */
+int context_check_fork(const struct atoll_context *context, struct atoll_error *error) MUST_USE;
 
 /* Whether this process may use it: 0, or ATOLL_E_FORKED, ATOLL_E_IDENTITY, ATOLL_E_INVALID for NULL. */
 int context_check(const struct atoll_context *context, struct atoll_error *error) MUST_USE;

@@ -50,7 +50,7 @@ static void return_credit(struct atoll_sandbox *sandbox, bool has_credit)
 int atoll_next(atoll_sandbox *sandbox, atoll_record **ret, struct atoll_error *error)
 {
 	bool has_credit;
-	int r = sandbox_check(sandbox, error);
+	int r = context_check_fork(sandbox ? sandbox->context : NULL, error);
 
 	if (r < 0)
 		return r;
@@ -235,16 +235,17 @@ int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint
 
 int sandbox_greet(int socket_fd, const struct atoll_context *context)
 {
-	cleanup_buf struct buf hello, subscribe;
+	char memory[2][128];
+	struct buf hello, subscribe;
 	int r;
 
-	buf_init(&hello, 256);
+	buf_init_fixed(&hello, memory[0], sizeof memory[0]);
 	frame_begin(&hello, LINK_HELLO);
 	frame_put_u32(&hello, context->own_commands ? LINK_PROTOCOL : LINK_PROTOCOL_LOWEST);
 	frame_put_u32(&hello, LINK_PROTOCOL);
-	buf_init(&subscribe, 256);
+	buf_init_fixed(&subscribe, memory[1], sizeof memory[1]);
 	frame_begin(&subscribe, LINK_SUBSCRIBE);
-	frame_put_u64(&subscribe, SANDBOX_GREETING);
+	frame_put_u64(&subscribe, 0);
 	frame_put_u64(&subscribe, context->events | (context->own_commands ? LINK_OWN_COMMANDS : 0));
 	r = frame_end(&hello);
 	if (r == 0)

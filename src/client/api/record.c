@@ -14,7 +14,7 @@ struct value {
 	uint64_t number;
 	void *bytes;             /* owned; with a NUL behind */
 	size_t size;
-	char **strings;          /* owned */
+	char **strings;          /* owned, with what they point to: one piece of memory */
 	int fd;                  /* owned */
 };
 
@@ -28,7 +28,7 @@ static void value_done(struct value *value)
 {
 	free(value->key);
 	free(value->bytes);
-	strv_free(value->strings);
+	free(value->strings);
 	close_fd(&value->fd);
 }
 
@@ -126,9 +126,30 @@ int record_put_fd(struct atoll_record *record, const char *key, int fd)
 	return put(record, key, (struct value){ .type = ATOLL_TYPE_FD, .fd = fd });
 }
 
+/* An environment of fifty strings is one allocation, and not one for each. */
+static char **pack_strings(const char *const *strings)
+{
+	size_t count = strv_count(strings), size = (count + 1) * sizeof(char *);
+	char **copy, *at;
+
+	for (size_t i = 0; i < count; i++)
+		size += strlen(strings[i]) + 1;
+	copy = malloc(size);
+	if (!copy)
+		return NULL;
+	at = (char *)(copy + count + 1);
+	for (size_t i = 0; i < count; i++) {
+		size = strlen(strings[i]) + 1;
+		copy[i] = memcpy(at, strings[i], size);
+		at += size;
+	}
+	copy[count] = NULL;
+	return copy;
+}
+
 static int put_strings(struct atoll_record *record, const char *key, const char *const *strings)
 {
-	char **copy = strv_copy(strings);
+	char **copy = pack_strings(strings);
 
 	return copy ? put(record, key, (struct value){ .type = ATOLL_TYPE_STRINGS, .strings = copy, .fd = FD_NONE })
 		    : -ENOMEM;

@@ -13,7 +13,7 @@
 
 /* What the box is asked for with a ticket. */
 
-enum { NUMBERS_MAX = 2, STREAM_COUNT = 3 };
+enum { NUMBERS_MAX = 2, STREAM_COUNT = 3, COMMAND_SIZE = 4000 };
 
 /* A request of numbers alone. */
 struct numbers {
@@ -191,6 +191,9 @@ static int send_command(atoll_sandbox *sandbox, const atoll_record *command, str
 
 	plan->ours = NULL;
 	request.ticket = sandbox_begin(sandbox, &out, LINK_RUN);
+	/* As large as most environments are: each growth would be a piece of memory more. */
+	if (buf_reserve(&out, COMMAND_SIZE))
+		out.size -= COMMAND_SIZE;
 	request.out = &out;
 	if (plan->pty)
 		field_put_u64(&out, "pty", plan->pty);

@@ -74,7 +74,6 @@ int sandbox_new(struct atoll_context *context, const char *id, int socket_fd, st
 	memcpy(sandbox->id, id, SESSION_ID_SIZE);
 	sandbox->socket_fd = socket_fd;
 	sandbox->wake_fd = FD_NONE;
-	sandbox->next_ticket = SANDBOX_GREETING;
 	sandbox->last = &sandbox->first;
 	r = open_fds(sandbox);
 	if (r < 0)

@@ -82,9 +82,6 @@ int sandbox_new(struct atoll_context *context, const char *id, int socket_fd, st
 /* Whether it may be used: as context_check(). */
 int sandbox_check(const struct atoll_sandbox *sandbox, struct atoll_error *error) MUST_USE;
 
-/* The ticket of the subscription, which nobody waits for; those of requests come behind it. */
-enum { SANDBOX_GREETING = 1 };
-
 /*
  * Says on a socket to a box which protocol is spoken and what shall be heard. A short run is over before its starter
  * does anything more, so this stands in the socket before the box is started. 0 (also where it has ended), or -errno.

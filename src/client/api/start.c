@@ -198,6 +198,15 @@ static int adopt_found(struct atoll_context *context, const struct session_recor
 	return r < 0 ? fault_errno(error, r, "session") : 0;
 }
 
+/* Most questions of programs: one that runs, by its whole id. Then its box is asked, and no record is read. */
+static bool is_running_here(const struct atoll_context *context, const char *id)
+{
+	char path[PATH_MAX];
+
+	return id && session_id_is_valid(id) &&
+	       session_path(context->state, id, "audit.jsonl", path, sizeof path) == 0 && access(path, F_OK) == 0;
+}
+
 static int find(struct atoll_context *context, const struct atoll_record *filter, const char *id_or_name,
 		atoll_sandbox **ret, struct atoll_error *error)
 {
@@ -207,6 +216,12 @@ static int find(struct atoll_context *context, const struct atoll_record *filter
 	int r, fd = FD_NONE;
 
 	(void)record_u64(filter, "running", &running);
+	if (is_running_here(context, id_or_name)) {
+		fd = connect_box(context, id_or_name);
+		memcpy(session.id, id_or_name, fd < 0 ? 0 : SESSION_ID_SIZE);
+		if (fd >= 0)
+			return adopt_found(context, &session, fd, ret, error);
+	}
 	if (session_find(context->state, record_string(filter, "project"), id_or_name,
 			 running ? context->runtime : NULL, &session, &err) < 0)
 		return fault_from_err(error, &err);

@@ -36,7 +36,7 @@ enum { AGAIN_MS = 100 };
 struct exec_options {
 	const char *cwd, *token;
 	struct option_list env;
-	bool no_tty;
+	bool no_tty, has_terminal;
 };
 
 static const struct option options[] = {
@@ -291,13 +291,13 @@ static int find_cwd(const char *given, const char *project, char out[PATH_MAX], 
 }
 
 /* A terminal takes the place of all three streams, or of none. */
-static int put_streams(atoll_record *request, bool no_tty, struct atoll_error *error)
+static int put_streams(atoll_record *request, bool has_terminal, struct atoll_error *error)
 {
 	static const char *const names[] = { "stdin", "stdout", "stderr" };
 	uint16_t rows, columns;
 	int r = 0;
 
-	if (no_tty || console_detect() != ALL_STREAMS) {
+	if (!has_terminal) {
 		for (int i = 0; r == 0 && i < 3; i++)
 			r = atoll_set_fd(request, names[i], i, error);
 		return r;
@@ -329,7 +329,7 @@ static int make_request(const struct session_record *session, const struct exec_
 	if (r == 0 && start)
 		r = atoll_set_string(request, "cwd", start, &error);
 	if (r == 0)
-		r = put_streams(request, given->no_tty, &error);
+		r = put_streams(request, given->has_terminal, &error);
 	return r < 0 ? library_fail(&error, err) : 0;
 }
 
@@ -419,7 +419,7 @@ static int split_words(char **argv, int argc, int *rest, const char **ret_sessio
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
-	const uint64_t events = LIBRARY_EVENT(STARTED) | LIBRARY_EVENT(STOPPED) | LIBRARY_EVENT(EXIT);
+	uint64_t events = LIBRARY_EVENT(STOPPED) | LIBRARY_EVENT(EXIT);
 	cleanup_session_record struct session_record session = { 0 };
 	cleanup_context atoll_context *context = NULL;
 	cleanup_sandbox atoll_sandbox *sandbox = NULL;
@@ -438,6 +438,10 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return err_set(err, ERR_INTERNAL, -r, "exec",
 			       "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
+	/* The start of a command says nothing but which terminal it has. */
+	given.has_terminal = !given.no_tty && console_detect() == ALL_STREAMS;
+	if (given.has_terminal)
+		events |= LIBRARY_EVENT(STARTED);
 	request = atoll_record_new(ATOLL_COMMAND);
 	r = library_context(events, &context, err);
 	if (r == 0)

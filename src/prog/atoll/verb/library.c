@@ -59,21 +59,24 @@ bool library_is_gone(const struct atoll_error *error)
 
 /* ---- places ---- */
 
+/* Of the last context: a verb has one. */
+static char state_dir[PATH_MAX];
+
 static int put_places(atoll_record *places, uint64_t events, struct err *err)
 {
-	static const char *const keys[] = { "programs", "state", "runtime" };
+	char programs[PATH_MAX], runtime[PATH_MAX];
+	const char *const values[][2] = { { "programs", programs }, { "state", state_dir }, { "runtime", runtime } };
 	struct atoll_error error = LIBRARY_ERROR;
-	char paths[ARRAY_SIZE(keys)][PATH_MAX];
-	int r = dirs_programs(paths[0], err);
+	int r = dirs_programs(programs, err);
 
 	if (r == 0)
-		r = session_state_dir(paths[1], PATH_MAX, false, err);
+		r = session_state_dir(state_dir, sizeof state_dir, false, err);
 	if (r == 0)
-		r = session_runtime_dir(paths[2], PATH_MAX, false, err);
+		r = session_runtime_dir(runtime, sizeof runtime, false, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(keys); i++)
-		r = atoll_set_string(places, keys[i], paths[i], &error);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(values); i++)
+		r = atoll_set_string(places, values[i][0], values[i][1], &error);
 	if (r == 0)
 		r = atoll_set_u64(places, "events", events, &error);
 	if (r == 0)
@@ -111,12 +114,8 @@ int library_find(atoll_context *context, const char *id_or_name, atoll_sandbox *
 
 int library_record(const atoll_sandbox *sandbox, struct session_record *ret_session, struct err *err)
 {
-	char state[PATH_MAX];
-	int r = session_state_dir(state, sizeof state, false, err);
-
-	if (r == 0 && session_load_id(state, atoll_id(sandbox), ret_session) < 0)
-		r = err_set(err, ERR_STATE, ENOENT, "session", "the session has ended");
-	return r;
+	return session_load_id(state_dir, atoll_id(sandbox), ret_session) < 0
+		       ? err_set(err, ERR_STATE, ENOENT, "session", "the session has ended") : 0;
 }
 
 /* ---- records ---- */
