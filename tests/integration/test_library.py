@@ -86,6 +86,25 @@ def test_a_command_says_what_it_does_and_how_it_ends(host):
     assert fourth == "None"
 
 
+def test_a_port_of_this_machine_is_reached_by_a_sandbox_that_names_it(host):
+    """The one that does not name it has a loopback of its own; what is no port is refused."""
+    out = host.program("""
+        import http.server, threading
+        server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+        server.RequestHandlerClass.log_message = lambda *_: None
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_port
+        policy = context.policy(**MEDIUM)
+        script = f"import urllib.request; urllib.request.urlopen('http://model:{port}/', timeout=5)"
+        def run(**more):
+            box = context.create(policy, project=project, env=["PATH=/usr/bin:/bin"], argv=["python3", "-c", script],
+                                 **more)
+            return box.until(END).get("status")
+        print(run(host_ports=[f"{port}=model"]), run() != 0, run(host_ports=["53"]))
+    """)
+    assert out == "0 True None\n", out
+
+
 def test_a_refusal_is_an_event_with_rule_reason_and_way_out(host):
     out = host.program("""
         policy = context.policy(**MEDIUM)

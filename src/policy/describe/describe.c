@@ -154,7 +154,7 @@ static void put_network(const struct policy *policy, struct buf *out)
 		return;
 	}
 	buf_put_text(out, "You have a loopback interface of your own: servers and clients inside this "
-			  "sandbox reach each other.\n");
+			  "sandbox reach each other.\n`localhost` is this sandbox, not the machine outside.\n");
 	if (policy->network.mode == NETWORK_NONE) {
 		buf_put_text(out, "There is no other network. Downloads, package installs and API calls "
 				  "fail; retrying does not help.\n");
