@@ -248,16 +248,23 @@ def test_codex_logs_in_by_a_device_code(sandbox, installed, certificates):
 
 
 @pytest.mark.needs("openssl")
-def test_claude_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, certificates):
-    """By its own Stop hook, which the shipped policy sets up."""
-    task = TASKS["claude"]
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
+def test_an_agent_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, certificates, agent):
+    """By its own hook: the shipped policy sets it up, for Gemini CLI a line of doc/guide/review.md does."""
+    task = TASKS[agent]
     model = Model(certificates.context(), sandbox.project / "hello.py", "print('hello')\n")
     try:
         assert sandbox.run_atoll("secret", "set", "model", stdin=task["key"].encode()).code == 0
         rule = (f"{{host: web.test, ports: [{model.port}], inject: {{{task['inject']}, secret: model, "
                 f"env: {task['env']}}}}}")
-        done = sandbox.run(task["words"], policy=sandbox.policy(policy_text([rule, *LOOPBACK], extends="claude")),
-                           options=["-e", task["url"].format(port=model.port)], timeout=150,
+        if agent == "gemini":
+            hook = {"type": "command", "command": "/run/atoll/bin/atoll-request checkpoint >/dev/null 2>&1 || true"}
+            sandbox.write(sandbox.home / ".gemini" / "settings.json", json.dumps(
+                {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+                 "hooks": {"AfterAgent": [{"hooks": [hook]}]}}))
+        done = sandbox.run([word.format(port=model.port) for word in task["words"]], timeout=150,
+                           policy=sandbox.policy(policy_text([rule, *LOOPBACK], extends=agent)),
+                           options=["-e", task["url"].format(port=model.port)],
                            env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", **test_hosts(),
                                 "SSL_CERT_FILE": str(certificates.ca), task["env"]: "the caller's own"})
         assert done.code == 0, done
