@@ -336,13 +336,8 @@ static int make_request(const struct session_record *session, const struct exec_
 static int run_in(struct attendance *attendance)
 {
 	struct err *err = attendance->err;
-	int r;
+	int r = ask(attendance);
 
-	attendance->signal_fd = block_signals();
-	if (attendance->signal_fd < 0)
-		return err_set(err, ERR_INTERNAL, -attendance->signal_fd, "exec",
-			       "signals cannot be passed on: %s", strerror(-attendance->signal_fd));
-	r = ask(attendance);
 	if (r == 0)
 		r = attend(attendance);
 	if (r < 0 && !err->code)
@@ -425,6 +420,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	cleanup_sandbox atoll_sandbox *sandbox = NULL;
 	cleanup_record atoll_record *request = NULL;
 	struct attendance attendance = { .signal_fd = FD_NONE, .err = err };
+	struct atoll_error error = LIBRARY_ERROR;
 	struct exec_options given = { 0 };
 	const char *name = NULL;
 	int rest, r = cmd_parse(&cmd_exec, &given, argc, argv, &rest, err);
@@ -445,9 +441,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	request = atoll_record_new(ATOLL_COMMAND);
 	r = library_context(events, &context, err);
 	if (r == 0)
-		r = library_find(context, name, &sandbox, err);
-	if (r == 0)
-		r = library_record(sandbox, &session, err);
+		r = library_find_record(name, &session, err);
 	if (r == 0)
 		r = make_request(&session, &given, argv + rest, request, err);
 	if (r == 0)
@@ -456,9 +450,16 @@ static int run_verb(int argc, char **argv, struct err *err)
 		r = present_token(given.token, &session, request, err);
 	if (r == 1)
 		return 125;
-	attendance.sandbox = sandbox;
 	attendance.request = request;
 	attendance.command = argv[rest];
+	attendance.signal_fd = r == 0 ? block_signals() : FD_NONE;
+	if (r == 0 && attendance.signal_fd < 0)
+		r = err_set(err, ERR_INTERNAL, -attendance.signal_fd, "exec", "signals cannot be passed on: %s",
+			    strerror(-attendance.signal_fd));
+	/* All is ready before the box is called: it wakes with the connection, and should find the request there. */
+	if (r == 0 && atoll_find(context, session.id, &sandbox, &error) < 0)
+		r = library_fail(&error, err);
+	attendance.sandbox = sandbox;
 	return r != 0 ? r : run_in(&attendance);
 }
 

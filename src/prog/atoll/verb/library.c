@@ -60,19 +60,21 @@ bool library_is_gone(const struct atoll_error *error)
 /* ---- places ---- */
 
 /* Of the last context: a verb has one. */
-static char state_dir[PATH_MAX];
+static char state_dir[PATH_MAX], runtime_dir[PATH_MAX];
 
 static int put_places(atoll_record *places, uint64_t events, struct err *err)
 {
-	char programs[PATH_MAX], runtime[PATH_MAX];
-	const char *const values[][2] = { { "programs", programs }, { "state", state_dir }, { "runtime", runtime } };
+	char programs[PATH_MAX];
+	const char *const values[][2] = {
+		{ "programs", programs }, { "state", state_dir }, { "runtime", runtime_dir }
+	};
 	struct atoll_error error = LIBRARY_ERROR;
 	int r = dirs_programs(programs, err);
 
 	if (r == 0)
 		r = session_state_dir(state_dir, sizeof state_dir, false, err);
 	if (r == 0)
-		r = session_runtime_dir(runtime, sizeof runtime, false, err);
+		r = session_runtime_dir(runtime_dir, sizeof runtime_dir, false, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(values); i++)
@@ -110,6 +112,15 @@ int library_find(atoll_context *context, const char *id_or_name, atoll_sandbox *
 	if (r == 0)
 		r = atoll_find_newest(context, filter, ret_sandbox, &error);
 	return r < 0 ? library_fail(&error, err) : 0;
+}
+
+int library_find_record(const char *id_or_name, struct session_record *ret_session, struct err *err)
+{
+	char project[PATH_MAX];
+	int r = id_or_name ? 0 : find_project(project, err);
+
+	return r < 0 ? r : session_find(state_dir, id_or_name ? NULL : project, id_or_name, runtime_dir, ret_session,
+					err);
 }
 
 int library_record(const atoll_sandbox *sandbox, struct session_record *ret_session, struct err *err)

@@ -26,6 +26,12 @@ int library_context(uint64_t events, atoll_context **ret_context, struct err *er
  */
 int library_find(atoll_context *context, const char *id_or_name, atoll_sandbox **ret_sandbox, struct err *err) MUST_USE;
 
+/*
+ * The record alone of the one that library_find() would find, behind library_context(): who has much to prepare calls
+ * the box when that is done. The caller's; negative with *err.
+ */
+int library_find_record(const char *id_or_name, struct session_record *ret_session, struct err *err) MUST_USE;
+
 /* What is on record of a sandbox that was found running. The caller's; negative with *err. */
 int library_record(const atoll_sandbox *sandbox, struct session_record *ret_session, struct err *err) MUST_USE;
 
