@@ -62,6 +62,7 @@ _atoll()
 	run:--trust|run:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	run:--name|run:-n) return ;;
 	run:--env|run:-e) return ;;
+	run:--unmask) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--publish) return ;;
 	run:--host-port) return ;;
 	run:--degrade) return ;;
@@ -226,7 +227,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --publish --host-port --degrade -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --unmask --publish --host-port --degrade -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;

@@ -123,6 +123,7 @@ complete -c atoll -n '__fish_seen_subcommand_from run' -l trust -s t -x -a 'none
 complete -c atoll -n '__fish_seen_subcommand_from run' -l detach -s d -d 'leave the sandbox running in the background and print its id'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l name -s n -x -d 'give the session a name that other verbs understand'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l env -s e -x -d 'set or pass a variable whatever the policy says'
+complete -c atoll -n '__fish_seen_subcommand_from run' -l unmask -r -F -d 'show this file, of which the policy masks the name'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l publish -x -d 'let a loopback port of this machine lead to a port inside'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l host-port -x -d 'let localhost:PORT inside lead to that port of this machine (a local model)'
 complete -c atoll -n '__fish_seen_subcommand_from run' -l degrade -x -d 'run without these walls (cgroup.memory,…) where this machine lacks them'

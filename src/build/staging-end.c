@@ -207,7 +207,8 @@ static bool take_unseen(struct staging *staging, const struct run_request *reque
 	if (request->flags & REQUEST_TRIAL)
 		return false;
 	read_link(request, "", staging->unseen);
-	read_link(request, TOLD_SUFFIX, told);
+	if (*staging->unseen)
+		read_link(request, TOLD_SUFFIX, told);
 	if (!*staging->unseen || str_equal(staging->unseen, told) || str_equal(staging->unseen, request->fork.origin) ||
 	    str_equal(staging->unseen, staging->record.origin) || !is_unreviewed(request, staging->unseen)) {
 		*staging->unseen = 0;

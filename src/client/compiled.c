@@ -53,7 +53,8 @@ static int cache_path(const struct compiled_request *request, char out[PATH_MAX]
 		request->state_dir,
 		request->runtime_dir,
 	};
-	struct hash_piece pieces[ARRAY_SIZE(texts) + 1];
+	struct hash_piece pieces[ARRAY_SIZE(texts) + 1 + COMPILED_UNMASK_MAX];
+	size_t count = ARRAY_SIZE(texts);
 	char compiler[PATH_MAX], hex[HASH_HEX_SIZE];
 	struct stat st = { 0 };
 	struct hash key;
@@ -71,8 +72,10 @@ static int cache_path(const struct compiled_request *request, char out[PATH_MAX]
 	numbers.mtime_ns = seen_time_ns(st.st_mtim);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		pieces[i] = (struct hash_piece){ texts[i], strlen(texts[i]) + 1 };
-	pieces[ARRAY_SIZE(texts)] = (struct hash_piece){ &numbers, sizeof numbers };
-	hash_pieces(&key, pieces, ARRAY_SIZE(pieces));
+	pieces[count++] = (struct hash_piece){ &numbers, sizeof numbers };
+	for (const char *const *path = request->unmask; path && *path; path++)
+		pieces[count++] = (struct hash_piece){ *path, strlen(*path) + 1 };
+	hash_pieces(&key, pieces, count);
 	hash_to_hex(&key, hex);
 	return str_format(out, PATH_MAX, "%s/policy/%s.bin", request->state_dir, hex);
 }
@@ -218,7 +221,7 @@ static int start_compiler(const char *program, const struct compiler_job *job, c
 static int run_compiler(const struct compiled_request *request, const struct compiler_job *job, struct err *err)
 {
 	char program[PATH_MAX], policies[PATH_MAX], number[16];
-	const char *argv[24] = { "atoll-policy", job->command };
+	const char *argv[24 + 2 * COMPILED_UNMASK_MAX] = { "atoll-policy", job->command };
 	size_t argc = 2;
 	pid_t pid;
 	int r = path_join(program, sizeof program, request->programs_dir, "atoll-policy");
@@ -247,6 +250,10 @@ static int run_compiler(const struct compiled_request *request, const struct com
 			continue;
 		argv[argc++] = pairs[i][0];
 		argv[argc++] = pairs[i][1];
+	}
+	for (const char *const *path = request->unmask; path && *path; path++) {
+		argv[argc++] = "--unmask";
+		argv[argc++] = *path;
 	}
 	r = start_compiler(program, job, argv, &pid);
 	if (r < 0)

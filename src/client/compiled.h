@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "policy/snapshot/snapshot.h"
 
+enum { COMPILED_UNMASK_MAX = 16 };
+
 struct compiled_request {
 	const char *level;          /* -t, or NULL */
 	bool is_lowered;            /* level stands in the place of a higher one, for an agent that is trusted less */
@@ -24,6 +26,7 @@ struct compiled_request {
 	const char *programs_dir;   /* where atoll-policy and policies/ are */
 	const char *state_dir;      /* kept out of reach of every policy, as the next */
 	const char *runtime_dir;
+	const char *const *unmask;  /* absolute, NULL-terminated, at most COMPILED_UNMASK_MAX; NULL: none */
 };
 
 struct compiled {

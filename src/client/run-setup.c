@@ -108,6 +108,23 @@ static int refuse_policy(const struct policy *policy, const struct dirs *dirs, s
 	return r != 0 ? r : refuse_replaceable(policy, dirs, err);
 }
 
+/* The policy names paths from the root on. *ret_paths: NULL-terminated, static. */
+static int resolve_unmask(const struct option_list *unmask, const char *const **ret_paths, struct err *err)
+{
+	static char paths[COMPILED_UNMASK_MAX][PATH_MAX];
+	static const char *list[COMPILED_UNMASK_MAX + 1];
+	int r = 0;
+
+	if (unmask->count > COMPILED_UNMASK_MAX)
+		return err_set(err, ERR_USAGE, EINVAL, "run", "--unmask is for at most %d files", COMPILED_UNMASK_MAX);
+	for (size_t i = 0; i < unmask->count && r == 0; i++) {
+		r = dirs_absolute(unmask->values[i], "--unmask", paths[i], err);
+		list[i] = paths[i];
+	}
+	*ret_paths = list;
+	return r;
+}
+
 /* What the policy is made of; lowered as in find_policy(). policy: memory for what *ret_request borrows. */
 static int describe_policy(const struct run_setup *given, const struct dirs *dirs, const char *lowered,
 			   char policy[PATH_MAX], struct compiled_request *ret_request, struct err *err)
@@ -123,7 +140,10 @@ static int describe_policy(const struct run_setup *given, const struct dirs *dir
 		.state_dir = dirs->state,
 		.runtime_dir = dirs->runtime,
 	};
-	int r;
+	int r = resolve_unmask(&given->amendments.unmask, &request.unmask, err);
+
+	if (r < 0)
+		return r;
 
 	if (given->policy && strchr(given->policy, '/')) {
 		r = dirs_absolute(given->policy, "policy", policy, err);

@@ -19,6 +19,7 @@ struct narrow_prompt;
 /* What options change in the policy of the run. */
 struct run_amendments {
 	struct option_list host_ports; /* --host-port */
+	struct option_list unmask;     /* --unmask: paths, at most COMPILED_UNMASK_MAX */
 	const char *degrade;           /* --degrade: names of walls, with commas; NULL */
 };
 

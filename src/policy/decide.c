@@ -277,8 +277,8 @@ static struct decision decide_masked(const struct rule_origin *rule)
 	struct decision decision = by_rule(VERDICT_DENY, rule, "the path is masked: it looks absent or empty inside",
 					   str_equal(rule->id, "builtin.state")
 						   ? "atoll's own files are out of reach for every policy"
-						   : "a person can unmask it in a policy of his own, by the "
-						     "rule's path: `drop: [.env]` for .env");
+						   : "a person shows it for one run with `atoll run --unmask "
+						     "PATH`, or in a policy: `drop: [.env]` for .env");
 
 	decision.is_masked = true;
 	return decision;

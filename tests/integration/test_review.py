@@ -321,7 +321,31 @@ def test_one_env_file_is_unmasked_by_a_policy(sandbox):
     assert "drop: [.env]" in told.out, told
     done = sandbox.run(["sh", "-c", "cat .env; ! cat .env.local"], policy=policy)
     assert done.code == 0 and done.out == "KEY=1\n", done
-    assert "drop: [.env]" in sandbox.run(["cat", "/run/atoll/limits.md"]).out
+    limits = sandbox.run(["cat", "/run/atoll/limits.md"]).out
+    assert "drop: [.env]" in limits and "--unmask .env" in limits
+
+
+def test_one_env_file_is_unmasked_by_an_option(sandbox):
+    for name in (".env", ".env.local"):
+        sandbox.write(sandbox.project / name, f"{name}\n")
+    shown = sandbox.run(["sh", "-c", "cat .env; ! cat .env.local"], options=["--unmask", ".env"])
+    assert shown.code == 0 and shown.out == ".env\n", shown
+    # For that run alone: the compiled policy that is kept is another.
+    assert sandbox.run(["cat", ".env"]).code == 1
+    both = sandbox.run(["cat", ".env", ".env.local"], options=["--unmask", ".env", "--unmask", ".env.local"])
+    assert both.code == 0, both
+    none = sandbox.run(["true"], options=["--unmask", "text"])
+    assert none.code == 125 and "names exactly this path" in none.err, none
+    assert sandbox.run(["true"], options=["--unmask", "/etc/shadow"], trust="low").code in (0, 125)
+    # What the project itself masks stays masked, and so does what a pattern covers.
+    sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nfiles: {mask: [.env]}\n")
+    assert sandbox.run(["cat", ".env"], options=["--unmask", ".env"]).code == 1
+    (sandbox.project / ".atoll.yaml").unlink()
+    policy = sandbox.policy("atoll: 1\nextends: medium\nfiles: {mask: ['**/.env']}\n")
+    assert sandbox.run(["cat", ".env"], policy=policy, options=["--unmask", ".env"]).code == 1
+    # Atoll's own files are out of reach for every option.
+    own = sandbox.run(["true"], options=["--unmask", sandbox.state / "atoll"])
+    assert own.code == 125, own
 
 
 class Ending:

@@ -462,6 +462,26 @@ static void keep_degrade(struct lang *lang)
 	}
 }
 
+/* Takes the rule of files.mask that names exactly this path away; a pattern that covers it stays, and masks it. */
+static void unmask(struct lang *lang, const char *path)
+{
+	struct draft_file *out = lang->draft.files.items;
+	size_t count = 0, dropped = 0;
+
+	DRAFT_EACH(struct draft_file, rule, &lang->draft.files)
+	{
+		if (rule->class == FILE_MASK && str_equal(rule->pattern, path))
+			dropped++;
+		else
+			out[count++] = *rule;
+	}
+	lang->draft.files.count = count;
+	/* At a lower level there may be no such mask. */
+	if (!dropped && !lang->request.is_lowered)
+		diag_add(&lang->diags, (struct place){ "", 0, 0 },
+			 "--unmask %.200s: no rule of files.mask names exactly this path", path);
+}
+
 void chain_load(struct lang *lang)
 {
 	struct chain chain = { .lang = lang };
@@ -489,6 +509,9 @@ void chain_load(struct lang *lang)
 	if (r == 0)
 		load_file(&chain, &text, nowhere);
 	free(text.bytes);
+	/* Before the project's file: what that masks stays masked. */
+	for (const char *const *path = lang->request.unmask; r == 0 && path && *path; path++)
+		unmask(lang, *path);
 	if (lang->request.is_lowered && lang->has_level)
 		keep_degrade(lang);
 	if (level && !lang->has_level && !lang->diags.count)

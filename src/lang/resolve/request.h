@@ -34,6 +34,7 @@ struct lang_request {
 	const char *policies_dir;	 /* what atoll ships */
 	const char *cwd;		 /* what a relative -p is relative to */
 	const char *const *private_dirs; /* more directories of atoll's own, NULL-terminated; NULL: none */
+	const char *const *unmask;	 /* paths whose own rule of files.mask shall not apply, absolute; NULL: none */
 	bool without_project_file;	 /* for diff and show of a policy as such */
 	const char *narrowing;		 /* what is to be taken away for this run, hostile; NULL: nothing */
 	size_t narrowing_size;

@@ -383,8 +383,8 @@ static void put_requests_to_people(const struct policy *policy, struct buf *out)
 		     "It waits for the answer. Exit status: 0 allowed, 1 denied, 3 nobody answered (`--wait SECONDS`,\n"
 		     "`wait NUMBER`). A no is final. The same as lines of JSON: `/run/atoll/ask.sock`,\n"
 		     "`{\"want\": \"file.read\", \"subject\": \"/path\", \"reason\": \"why\"}`.\n"
-		     "What is masked, and what a rule denies, cannot be asked for. A person unmasks one file for the\n"
-		     "next run in a policy of his own, by its mask: `extends: medium`, `drop: [.env]`.\n");
+		     "What is masked, and what a rule denies, cannot be asked for. A person shows one file for a run\n"
+		     "with `atoll run --unmask .env`, or in a policy: `extends: medium`, `drop: [.env]`.\n");
 }
 
 int policy_describe(const struct policy *policy, policy_is_there is_there, struct buf *out)

@@ -26,6 +26,7 @@ static const struct option options[] = {
 	{ 0, "policies", "DIR", "where the shipped policies are", OPTION_TEXT, AT(policies) },
 	{ 0, "private", "DIR", "one more directory of atoll's own, out of reach for every policy",
 	  OPTION_LIST, AT(private_dirs) },
+	{ 0, "unmask", "PATH", "leave out the mask of exactly this path, which is absolute", OPTION_LIST, AT(unmask) },
 	{ 0, "output-fd", "N", "compile: where the snapshot goes", OPTION_TEXT, AT(output_fd) },
 	{ 0, "snapshot", "FILE", "show: what this snapshot holds, in place of --policy", OPTION_TEXT, AT(snapshot) },
 	{ 0, "json", NULL, "print JSON", OPTION_FLAG, AT(json) },
@@ -154,6 +155,7 @@ struct lang_request policy_options_request(const struct policy_options *given)
 		.policies_dir = given->policies_normal,
 		.cwd = given->cwd,
 		.private_dirs = given->private_list,
+		.unmask = given->unmask.count < OPTION_LIST_MAX ? given->unmask.values : NULL,
 		.reader = { read_source, real_source, NULL },
 	};
 }

@@ -15,7 +15,7 @@
 
 struct policy_options {
 	const char *level, *policy, *project, *home, *config_home, *policies, *output_fd, *snapshot;
-	struct option_list private_dirs;
+	struct option_list private_dirs, unmask;
 	bool json, is_lowered;
 	char cwd[PATH_MAX], policies_default[PATH_MAX], config_default[PATH_MAX];
 	char project_normal[PATH_MAX], policies_normal[PATH_MAX];

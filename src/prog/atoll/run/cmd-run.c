@@ -33,6 +33,8 @@ static const struct option options[] = {
 	  AT(setup.name) },
 	{ 'e', "env", "NAME[=VALUE]", "set or pass a variable whatever the policy says", OPTION_LIST,
 	  AT(setup.env) },
+	{ 0, "unmask", "PATH", "show this file, of which the policy masks the name", OPTION_LIST,
+	  AT(setup.amendments.unmask) },
 	{ 0, "publish", "[HOSTPORT:]PORT", "let a loopback port of this machine lead to a port inside", OPTION_LIST,
 	  AT(setup.publish) },
 	{ 0, "host-port", "PORT[=NAME]", "let localhost:PORT inside lead to that port of this machine (a local model)",
@@ -151,6 +153,11 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 	}
 	if (r != 0)
 		return r;
+	if (given.setup.amendments.unmask.count && origin && !given.setup.policy && !given.setup.trust) {
+		err_set(err, ERR_USAGE, EINVAL, "run", "what goes on from a session has the policy of that, as it was");
+		err_hint(err, "name the policy (-p) with --unmask");
+		return -EINVAL;
+	}
 	given.setup.flags = request_flags(&given);
 	given.setup.prompt = &narrow_prompt;
 	given.setup.notice = say_notice;
