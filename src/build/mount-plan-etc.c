@@ -100,11 +100,53 @@ static int add_name_server(struct plan *plan)
 	return add_file(plan, plan_keep(plan, str_dup(real)), text, resolver);
 }
 
+/* The words of the line at text, in turn: the size of the next one, 0 at its end. */
+static size_t next_word(const char **text)
+{
+	*text += strspn(*text, " \t\r");
+	return strcspn(*text, " \t\r#\n");
+}
+
+static bool is_word(const char *text, size_t size, const char *word)
+{
+	return size == strlen(word) && memcmp(text, word, size) == 0;
+}
+
+/* Whether a line of hosts(5) gives this address this name. */
+static bool line_gives(const char *line, const char *address, const char *name)
+{
+	size_t size = next_word(&line);
+	bool is_found = false, is_of_address = is_word(line, size, address);
+
+	for (line += size; is_of_address && !is_found && (size = next_word(&line)) > 0; line += size)
+		is_found = is_word(line, size, name);
+	return is_found;
+}
+
+/*
+ * Whether localhost has an address of IPv6 outside. Resolvers give that first, and some programs try no other: where it
+ * has none outside, a server at 127.0.0.1 would be found there and not here.
+ */
+static bool is_localhost_inet6(void)
+{
+	cleanup_free char *text = NULL;
+	bool is_found = false;
+	size_t size;
+
+	if (fd_read_file_at(AT_FDCWD, "/etc/hosts", ACCOUNTS_MAX, &text, &size) < 0)
+		return false;
+	for (const char *line = text; !is_found && *line; line += *line == '\n') {
+		is_found = line_gives(line, "::1", "localhost");
+		line += strcspn(line, "\n");
+	}
+	return is_found;
+}
+
 /* With the names that network.host_ports gives to ports of the machine: they lead to loopback. Owned, or NULL. */
 static char *hosts_text(const struct policy *policy)
 {
-	char *text = str_dup("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
-			     "127.0.1.1 " PLAN_HOSTNAME "\n");
+	char *text = str_printf("127.0.0.1 localhost\n::1 %sip6-localhost ip6-loopback\n127.0.1.1 " PLAN_HOSTNAME "\n",
+				is_localhost_inet6() ? "localhost " : "");
 
 	for (size_t i = 0; text && i < policy->network.host_port_count; i++) {
 		const char *name = policy->network.host_ports[i].name;

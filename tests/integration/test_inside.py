@@ -32,7 +32,7 @@ def test_what_programs_find_around_them(sandbox):
     done = sandbox.run(LOOK)
     lines = done.out.splitlines()
     assert done.code == 0, done
-    assert "localhost 127.0.0.1" in lines and "localhost ::1" in lines, done
+    assert "localhost 127.0.0.1" in lines, done
     assert f"nproc {len(os.sched_getaffinity(0))}" in lines and "lscpu works" in lines and "lsblk is empty" in lines
     if pathlib.Path("/var/lib/dpkg/status").exists():
         assert "install ok installed" in lines, done
@@ -94,14 +94,18 @@ def test_localhost_has_an_address_where_the_host_has_no_hosts_file(sandbox):
     copy = sandbox.base / "etc"
     subprocess.run(["cp", "-a", "/etc", copy], check=False)  # others may change users meanwhile
     (copy / "hosts").unlink(missing_ok=True)
+    (copy / "hosts.six").write_text("# ::1 localhost\n127.0.0.1\tlocalhost\n ::1 ip6 localhost # both\n")
     script = ("mount --bind \"$1\" /etc || exit 9; shift; [ ! -e /etc/hosts ] || exit 8\n"
               "for level in none medium; do \"$1\" run -q -t $level -- getent ahosts localhost; done\n"
+              "echo 127.0.0.1 localhost >/etc/hosts; \"$1\" run -q -- getent ahosts localhost\n"
+              "cp /etc/hosts.six /etc/hosts; \"$1\" run -q -- getent ahosts localhost; rm /etc/hosts\n"
               "name=/tmp/atolltest-name.$$; touch $name; mount --bind $name /etc/hostname; rm $name\n"
               "exec \"$1\" run -q -- sh -c 'wc -c </etc/hostname; stat /etc/shadow; getent passwd agent'")
     done = sandbox.run_outside(["unshare", "-m", "bash", "-c", script, "bash", copy, sandbox.programs.atoll],
                                timeout=60)
     addresses = [line.split()[0] for line in done.out.splitlines() if "STREAM" in line]
-    assert sorted(addresses) == ["127.0.0.1", "127.0.0.1", "::1", "::1"], done
+    # ::1 only where it is localhost outside: some programs try no other address (Node 18).
+    assert addresses == ["127.0.0.1", "127.0.0.1", "127.0.0.1", "::1", "127.0.0.1"], done
     assert "\n0\n" in done.out and "agent:x:" in done.out, done
     assert done.code == 0, done
 
