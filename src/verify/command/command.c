@@ -498,8 +498,8 @@ static void keep_document(struct walk *walk, uint32_t index, const struct word *
 
 /*
  * A program that is named by what something put out is code of it: $(curl …), while read -r c; do $c; done; and so is
- * a name that nobody can read: ${SHELL:0:5}. One in a folder that is known is what may have been written there:
- * cd /tmp; curl -O …; ./x.
+ * a name that nobody can read: ${SHELL:0:5}. One that lies here is what may have been written here:
+ * curl -o x …; ./x.
  */
 static void add_program(struct walk *walk, const struct command *command, uint32_t index)
 {
@@ -514,7 +514,7 @@ static void add_program(struct walk *walk, const struct command *command, uint32
 	} else if (program->flags & WORD_OBSCURED) {
 		evaluated = walk_add(walk, OP_EVALUATE, program->span, command->context);
 		operations_add_word(walk->operations, evaluated, program);
-	} else if (walk->directory && str_has_prefix(program->text, "./")) {
+	} else if ((walk->directory || walk->operations->has_writes) && str_has_prefix(program->text, "./")) {
 		effect_on(walk, index, OP_READ, program, TRAIT_STARTS);
 	}
 }

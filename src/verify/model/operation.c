@@ -45,6 +45,7 @@ uint32_t operations_add(struct operations *operations, enum operation_kind kind,
 		operations_doubt(operations, DOUBT_SIZE, span);
 		return OPERATION_NONE;
 	}
+	operations->has_writes |= kind == OP_WRITE;
 	*operation = (struct operation){ .kind = kind, .span = span, .context = context, .parent = OPERATION_NONE };
 	return (uint32_t)operations->items.count - 1;
 }

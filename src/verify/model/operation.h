@@ -155,6 +155,7 @@ struct operations {
 	struct arena *arena; /* borrowed: outlives this */
 	struct vec items;    /* of struct operation */
 	struct vec flows;    /* of struct flow */
+	bool has_writes;     /* one of the items is an OP_WRITE */
 	struct doubt_note doubts[DOUBTS_MAX];
 	size_t doubt_count;
 };

@@ -10,7 +10,7 @@
 
 /* Loops: once for each value that is known, and whether they end. */
 
-enum { LOOP_VALUES_MAX = 64, VAST_DIGITS = 5 };
+enum { LOOP_VALUES_MAX = 256, VAST_DIGITS = 5 };
 
 /* `sleep 99 &`: nobody waits for it. */
 static bool is_left_behind(const char *command)
@@ -127,7 +127,7 @@ static bool may_repeat(const struct shell *shell)
 /* Once for each known value, as far as that is worth while; what is left of them is as good as any. */
 void shell_for(struct shell *shell, TSNode node, struct stream *stream)
 {
-	size_t max = shell->loops == 0 ? LOOP_VALUES_MAX : shell->loops == 1 ? 8 : 2, rounds = 0;
+	size_t max = LOOP_VALUES_MAX, rounds = 0;
 	const char *name = walk_copy(shell->walk, node_field(node, "variable"));
 	struct vec values = { 0 };
 	TSNode body = node_field(node, "body");
@@ -147,6 +147,9 @@ void shell_for(struct shell *shell, TSNode node, struct stream *stream)
 		shell_set(shell, name, (struct word *)values.items + rounds);
 		shell_statement(shell, body, stream);
 	}
+	/* What was not looked at may be all that counts. */
+	if (values.count > rounds)
+		operations_doubt(shell->walk->operations, DOUBT_SIZE, walk_span(shell->walk, node));
 	if (values.count == 0 || values.count > rounds) {
 		struct word unknown = word_unknown(arena_of(shell), walk_span(shell->walk, node), WORD_FROM_INPUT);
 
