@@ -270,3 +270,16 @@ def test_without_a_repository_it_says_what_to_do(sandbox):
     layered.inside("echo x >x")
     done = sandbox.run_atoll("apply", "--branch", "b", layered.session)
     assert done.code == 125 and "--patch" in done.err, done
+
+
+@pytest.mark.only("root")
+def test_a_repository_of_another_user_is_left_alone(sandbox, repository):
+    layered = Layered(sandbox)
+    layered.inside("echo x >x")
+    os.chown(repository.path / ".git", 12345, 12345)
+    before = sorted(os.walk(repository.path / ".git"))
+    done = sandbox.run_atoll("apply", "--branch", "b", layered.session)
+    assert done.code == 125 and "another user" in done.err, done
+    assert sorted(os.walk(repository.path / ".git")) == before
+    os.chown(repository.path / ".git", 0, 0)
+    assert sandbox.run_atoll("apply", "--branch", "b", layered.session).code == 0

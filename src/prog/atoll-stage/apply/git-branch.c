@@ -195,6 +195,7 @@ static int find_repository(const char *base, struct repository *repository, stru
 {
 	int r = str_copy(repository->root, sizeof repository->root, base ? base : "/");
 	bool is_found = false;
+	struct stat common;
 
 	while (r == 0 && !is_found) {
 		cleanup_fd int root_fd = fd_open_at(AT_FDCWD, repository->root, O_RDONLY | O_DIRECTORY, 0);
@@ -217,6 +218,9 @@ static int find_repository(const char *base, struct repository *repository, stru
 	}
 	if (r >= 0)
 		r = repository->common_fd = open_common(repository->own_fd);
+	/* git says no to these as well. What root wrote there its owner could not go on with. */
+	if (r >= 0 && !(fstat(r, &common) == 0 && common.st_uid == geteuid()))
+		return fail(err, -EPERM, "the project's git repository belongs to another user", patch_hint);
 	return r < 0 ? fail(err, -ENOTSUP, "the project's git repository is of a kind that --branch does not know "
 			    "(a submodule, or one that lies elsewhere)", patch_hint) : 0;
 }
