@@ -17,7 +17,7 @@ import urllib.parse
 import pytest
 from pexpect import EOF
 
-from atoll import ROOT
+from atoll import ROOT, wait_until
 from gate import LOOPBACK, policy_text, test_hosts
 from issuer import ACCOUNT, Issuer, challenge_of
 from model import Model
@@ -298,6 +298,29 @@ def test_claude_logs_in_by_a_code_that_is_pasted(sandbox, installed, certificate
             assert kept["claudeAiOauth"]["refreshToken"] == "refresh-atolltest"
             done = sandbox.run(["claude", "auth", "status"], policy=policy, env=env)
             assert done.code == 0 and "user@example.org" in done.out, done
+        finally:
+            issuer.close()
+
+
+@pytest.mark.needs("openssl")
+def test_gemini_logs_in_by_a_code_that_is_pasted(sandbox, installed, certificates):
+    policy = sandbox.policy("atoll: 1\nextends: gemini\ndrop: [oauth2.googleapis.com]\nnetwork:\n  allow:\n"
+                            "    - {host: oauth2.googleapis.com, ports: [443], http: [{paths: [\"/**\"]}]}\n"
+                            "    - {cidr: 127.0.0.0/8}\n")
+    env = {"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", "SSL_CERT_FILE": str(certificates.ca),
+           "ATOLL_TEST_HOSTS": f"oauth2.googleapis.com={ISSUER}"}
+    with alone("login"):
+        issuer = Issuer(certificates.context(), ISSUER, 443)
+        try:
+            child = sandbox.spawn([], policy=policy, env=env, size=(40, 2000))
+            child.expect(b"authorization code", timeout=60)
+            time.sleep(1)
+            child.send(b"code-1\r")
+            kept = sandbox.home / ".gemini" / "oauth_creds.json"
+            wait_until(lambda: kept.exists() and kept.stat().st_size, 40, "the log-in is kept")
+            assert json.loads(kept.read_text())["refresh_token"] == "refresh-atolltest"
+            assert kept.stat().st_mode & 0o77 == 0 and issuer.exchanged()
+            child.close(force=True)
         finally:
             issuer.close()
 

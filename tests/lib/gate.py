@@ -12,7 +12,7 @@ import threading
 
 NAMES = ("web.test", "other.test", "a.wild.test", "wild.test", "six.test")
 # Where agents ask for their log-in, in certificates alone: names lead there only where a test says so.
-ISSUERS = ("auth.openai.com", "platform.claude.com", "api.anthropic.com")
+ISSUERS = ("auth.openai.com", "platform.claude.com", "api.anthropic.com", "oauth2.googleapis.com")
 
 
 class Certificates:
