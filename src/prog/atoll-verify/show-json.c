@@ -11,6 +11,7 @@ static void put_finding(struct json *json, const struct finding *finding)
 	json_string(json, "class", class_names[finding->class]);
 	json_string(json, "severity", severity_names[finding->severity]);
 	json_string(json, "confidence", confidence_names[finding->confidence]);
+	json_bool(json, "leaves", finding->leaves);
 	json_u64(json, "line", finding->line);
 	json_u64(json, "column", finding->column);
 	json_u64(json, "end_line", finding->end_line);

@@ -114,7 +114,8 @@ def finding(of="exfiltrate", severity="critical", confidence="certain"):
 
 @pytest.mark.parametrize("level, one, action", [
     ("medium", finding(), "ask"), ("medium", finding(confidence="likely"), "note"),
-    ("medium", finding("destructive"), "note"), ("medium", finding(severity="low"), "off"),
+    ("medium", finding("destructive"), "note"),
+    ("medium", {**finding("destructive"), "leaves": True}, "ask"), ("medium", finding(severity="low"), "off"),
     ("low", finding(), "deny"), ("low", finding("unknown", "medium"), "ask"),
     ("none", finding(severity="medium"), "ask"),
 ])
