@@ -59,8 +59,9 @@ check-vm-systemd: check-packages all ## the same for a user who needs a scope fr
 check-bare: ## the README's blocks, `make run` and every suite on a bare Debian 12 (root; needs debootstrap)
 	@tools/bare-debian run readme check
 
-check-agents: check-packages all ## the real agents start under their policies (npm registry, a gigabyte)
-	@ATOLL_BIN=$(BIN) ATOLL_TESTS_AGENTS=1 $(PYTHON) -m pytest -q tests/integration/test_agents.py
+check-agents: check-packages all ## the real agents, and Chromium, work under their policies (npm registry, a gigabyte)
+	@tools/install-packages agents
+	@ATOLL_BIN=$(BIN) ATOLL_TESTS_AGENTS=1 $(PYTHON) -m pytest -q tests/integration/test_agents.py tests/integration/test_own_sandboxes.py
 
 check-compat: check-packages all ## CPython's, git's and stress-ng's own tests, inside against outside (root; an hour; apt-get source)
 	@tools/install-packages compat
