@@ -51,30 +51,21 @@ struct notifier_state {
 
 /* ---- what there is ---- */
 
-static const char *variable(const struct notifier *notifier, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (char **at = notifier->run->request->command.env; at && *at; at++)
-		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=' && (*at)[length + 1])
-			return *at + length + 1;
-	return NULL;
-}
-
 /* "": there is none. In an address of D-Bus other characters than these would have to be escaped. */
 static void find_bus(const struct notifier *notifier, char out[NOTIFY_ADDRESS_MAX + 1])
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.";
-	const char *address = variable(notifier, "DBUS_SESSION_BUS_ADDRESS"),
-		   *runtime = variable(notifier, "XDG_RUNTIME_DIR");
+	char *const *env = notifier->run->request->command.env;
+	const char *address = env_find(env, "DBUS_SESSION_BUS_ADDRESS"), *runtime = env_find(env, "XDG_RUNTIME_DIR");
 	char path[PATH_MAX];
 
 	out[0] = 0;
-	if (address) {
+	if (address && *address) {
 		(void)!str_copy(out, NOTIFY_ADDRESS_MAX + 1, address);
 		return;
 	}
-	if (runtime && !runtime[strspn(runtime, plain)] && str_format(path, sizeof path, "%s/bus", runtime) == 0 &&
+	if (runtime && *runtime && !runtime[strspn(runtime, plain)] &&
+	    str_format(path, sizeof path, "%s/bus", runtime) == 0 &&
 	    access(path, F_OK) == 0)
 		(void)!str_format(out, NOTIFY_ADDRESS_MAX + 1, "unix:path=%s", path);
 }

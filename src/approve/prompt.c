@@ -8,6 +8,7 @@
 
 #include "approve/question-words.h"
 #include "approve/queue-state.h"
+#include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/pty.h"
@@ -182,7 +183,8 @@ static const char sane[] = "\033[!p\033[?69l\033[?6l\033[r\033[4l\033[?7h\033[0m
 
 static bool make_sane(const struct prompt *prompt)
 {
-	return !pty_is_able() || write(prompt->tty_fd, sane, sizeof sane - 1) == (ssize_t)sizeof sane - 1;
+	return !pty_is_able(env_find(prompt->run->request->command.env, "TERM")) ||
+	       write(prompt->tty_fd, sane, sizeof sane - 1) == (ssize_t)sizeof sane - 1;
 }
 
 /* The rows that a line of so many bytes takes at most: no character is wider than it is long. */

@@ -46,6 +46,16 @@ int str_format(char *out, size_t size, const char *format, ...)
 	return 0;
 }
 
+const char *env_find(char *const *env, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; env && *env; env++)
+		if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+			return *env + length + 1;
+	return NULL;
+}
+
 char *str_dup(const char *text)
 {
 	return text ? strdup(text) : NULL;

@@ -29,6 +29,9 @@ int str_copy(char *out, size_t size, const char *text) MUST_USE;
 int str_format(char *out, size_t size, const char *format, ...) MUST_USE
 	__attribute__((format(printf, 3, 4)));
 
+/* The value of a variable in env (NULL: none is there), borrowed; NULL: it is not set. */
+const char *env_find(char *const *env, const char *name);
+
 /* strdup that returns NULL on NULL or out of memory. Freed with free(). */
 char *str_dup(const char *text) MUST_USE;
 

@@ -16,6 +16,7 @@ static int start_limits(struct box *box)
 		.memory_bytes = policy->limits[RESOURCE_MEMORY].value,
 		.millicpus = policy->limits[RESOURCE_CPUS].value,
 		.processes = policy->limits[RESOURCE_PROCESSES].value,
+		.runtime_dir = env_find(box->run.request->command.env, "XDG_RUNTIME_DIR"),
 		.companion = jail_waiting(box->build.jail),
 		.forced_backend = box->run.request->tests.limits,
 	};

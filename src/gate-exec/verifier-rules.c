@@ -32,7 +32,7 @@ static int shipped_directory(const struct run *run, char out[PATH_MAX])
 /* "": the user has no place for any. */
 static int own_directory(const struct run *run, char out[PATH_MAX])
 {
-	const char *config = getenv("XDG_CONFIG_HOME"), *home = run->request->home;
+	const char *config = env_find(run->request->command.env, "XDG_CONFIG_HOME"), *home = run->request->home;
 
 	*out = '\0';
 	if (config && *config == '/')

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/json.h"
+#include "base/str.h"
 #include "gate-net/link.h"
 #include "gate-net/log.h"
 #include "jail/spec.h"
@@ -15,7 +16,6 @@
 #include "os/fd.h"
 #include "policy/decide.h"
 #include "policy/synthetic.h"
-#include "supervise/peer.h"
 #include "supervise/run.h"
 #include "watch/watch.h"
 
@@ -264,16 +264,11 @@ int gate_prepare(struct net_gate *gate, uid_t host_uid, int canaries_fd)
 /* A variable of the caller's; the small letters win, as for curl. NULL: not set, or empty. */
 static const char *caller_variable(char **env, const char *small, const char *capital)
 {
-	const char *names[] = { small, capital };
+	const char *value = env_find(env, small);
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		for (char **at = env; *at; at++) {
-			size_t length = strlen(names[i]);
-
-			if (strncmp(*at, names[i], length) == 0 && (*at)[length] == '=' && (*at)[length + 1])
-				return *at + length + 1;
-		}
-	return NULL;
+	if (!value || !*value)
+		value = env_find(env, capital);
+	return value && *value ? value : NULL;
 }
 
 static int greet(struct net_gate *gate)

@@ -241,7 +241,7 @@ static int make_groups(struct limit_group *group, const char *forced)
 			possible |= kind_bit(kind);
 	r = v2_make(group, &layout, wanted & possible);
 	lacking = wanted & possible & ~group->v2_set & ~kind_bit(CGROUP_CPU);
-	if (r == 0 && lacking && scope_is_possible()) {
+	if (r == 0 && lacking && scope_is_possible(group)) {
 		group_remove_dir(group, CGROUP_V2, clock_monotonic_ns());
 		group->v2_controllers = group->v2_set = 0;
 		r = scope_enter(group);

@@ -109,7 +109,7 @@ enum limit_holder rlimit_tasks_holder(void);
 int scope_enter(struct limit_group *group) MUST_USE;
 
 /* Whether this user has a service manager to ask. */
-bool scope_is_possible(void);
+bool scope_is_possible(const struct limit_group *group);
 
 /* What no cgroup counts: bits CGROUP_MEMORY, _PIDS, _CPUACCT say what to fill in. */
 int walk_usage(struct limit_group *group, pid_t init_pid, unsigned missing, struct limit_usage *usage) MUST_USE;

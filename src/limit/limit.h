@@ -40,6 +40,7 @@ struct limit_request {
 	uint64_t memory_bytes;      /* NUM_UNLIMITED: none (all fields) */
 	uint64_t millicpus;
 	uint64_t processes;         /* tasks; one more is allowed for the sandbox's own PID 1 */
+	const char *runtime_dir;    /* XDG_RUNTIME_DIR, where the service manager is asked; NULL: /run/user/UID */
 	pid_t companion;            /* a child that stands where the caller does and moves along; 0: none */
 	const char *forced_backend; /* test hook: "v1", "v2", "rlimit"; NULL: the best */
 	const char *cgroup_root;    /* test hook: a fake /sys/fs/cgroup (os/cgroup.h); NULL: the real one */
@@ -151,6 +152,7 @@ struct limit_capability {
 
 /*
  * May leave the calling process in a scope of the service manager, as limit_group_new() does: for a child that ends
- * then. The first two are test hooks, as in struct limit_request.
+ * then. The first two are test hooks, as in struct limit_request, which has runtime_dir too.
  */
-void limit_probe(const char *cgroup_root, const char *scope_program, struct limit_capability *ret_capability);
+void limit_probe(const char *cgroup_root, const char *scope_program, const char *runtime_dir,
+		 struct limit_capability *ret_capability);

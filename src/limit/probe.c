@@ -61,7 +61,8 @@ static void describe(struct limit_capability *capability, const struct limit_gro
 		say(capability->detail, sizeof capability->detail, "no cgroup hierarchy is mounted");
 }
 
-void limit_probe(const char *cgroup_root, const char *scope_program, struct limit_capability *ret_capability)
+void limit_probe(const char *cgroup_root, const char *scope_program, const char *runtime_dir,
+		 struct limit_capability *ret_capability)
 {
 	cleanup_cgroup_layout struct cgroup_layout layout = { 0 };
 	struct limit_capability capability = { 0 };
@@ -70,6 +71,7 @@ void limit_probe(const char *cgroup_root, const char *scope_program, struct limi
 	struct limit_request request = {
 		.session = session, .memory_bytes = 64 << 20, .millicpus = 500, .processes = 64,
 		.cgroup_root = cgroup_root, .scope_program = scope_program,
+		.runtime_dir = runtime_dir,
 	};
 	struct err err = { 0 };
 	bool has_v1 = false, has_v2 = false;

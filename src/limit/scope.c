@@ -27,9 +27,9 @@
 
 enum { BUSCTL_TIMEOUT_MS = 5000, MOVE_TIMEOUT_MS = 2000 };
 
-static int runtime_dir(char out[PATH_MAX])
+static int runtime_dir(const struct limit_request *request, char out[PATH_MAX])
 {
-	const char *dir = getenv("XDG_RUNTIME_DIR");
+	const char *dir = request->runtime_dir;
 	struct stat st;
 	int r = dir ? path_normalise(out, PATH_MAX, dir) :
 		      str_format(out, PATH_MAX, "/run/user/%u", (unsigned)geteuid());
@@ -42,11 +42,11 @@ static int runtime_dir(char out[PATH_MAX])
 	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : -EPERM;
 }
 
-static int bus_socket(char out[PATH_MAX])
+static int bus_socket(const struct limit_request *request, char out[PATH_MAX])
 {
 	char dir[PATH_MAX];
 	struct stat st;
-	int r = runtime_dir(dir);
+	int r = runtime_dir(request, dir);
 
 	if (r == 0)
 		r = str_format(out, PATH_MAX, "%s/bus", dir);
@@ -57,11 +57,11 @@ static int bus_socket(char out[PATH_MAX])
 	return S_ISSOCK(st.st_mode) ? 0 : -ENOTSOCK;
 }
 
-bool scope_is_possible(void)
+bool scope_is_possible(const struct limit_group *group)
 {
 	char path[PATH_MAX];
 
-	return geteuid() != 0 && bus_socket(path) == 0;
+	return geteuid() != 0 && bus_socket(&group->request, path) == 0;
 }
 
 static const char *find_busctl(void)
@@ -110,7 +110,7 @@ static int wait_child(pid_t pid, int timeout_ms)
 	return info.si_code == CLD_EXITED ? info.si_status : -EIO;
 }
 
-static int ask_manager(const char *program, const char *unit, pid_t companion)
+static int ask_manager(const struct limit_request *request, const char *program, const char *unit)
 {
 	char bus[PATH_MAX], address[PATH_MAX], dir[PATH_MAX], runtime[PATH_MAX], own[16], other[16];
 	char *const envp[] = { runtime, address, (char *)"LC_ALL=C", NULL };
@@ -119,14 +119,14 @@ static int ask_manager(const char *program, const char *unit, pid_t companion)
 		"org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
 		"StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail",
 		"4", "Description", "s", "atoll sandbox", "Delegate", "b", "true",
-		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", companion ? "2" : "1", own,
-		companion ? other : "0", companion ? "0" : NULL, NULL,
+		"CollectMode", "s", "inactive-or-failed", "PIDs", "au", request->companion ? "2" : "1", own,
+		request->companion ? other : "0", request->companion ? "0" : NULL, NULL,
 	};
 	pid_t pid;
-	int r = bus_socket(bus);
+	int r = bus_socket(request, bus);
 
 	if (r == 0)
-		r = runtime_dir(dir);
+		r = runtime_dir(request, dir);
 	if (r == 0)
 		r = str_format(runtime, sizeof runtime, "XDG_RUNTIME_DIR=%s", dir);
 	if (r == 0)
@@ -134,7 +134,7 @@ static int ask_manager(const char *program, const char *unit, pid_t companion)
 	if (r == 0)
 		r = str_format(own, sizeof own, "%d", (int)getpid());
 	if (r == 0)
-		r = str_format(other, sizeof other, "%d", (int)companion);
+		r = str_format(other, sizeof other, "%d", (int)request->companion);
 	if (r == 0)
 		r = spawn_quiet(program, (char *const *)argv, envp, &pid);
 	return r < 0 ? r : wait_child(pid, BUSCTL_TIMEOUT_MS);
@@ -210,7 +210,7 @@ int scope_enter(struct limit_group *group)
 	r = str_format(unit, sizeof unit, "%s.scope", group->name);
 	if (r < 0)
 		return r;
-	r = ask_manager(program, unit, group->request.companion);
+	r = ask_manager(&group->request, program, unit);
 	if (r == 0)
 		r = wait_moved(group, unit, scope);
 	if (r == 0)

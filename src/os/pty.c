@@ -72,16 +72,12 @@ int pty_restore(int fd, const struct termios *saved)
 	return tcsetattr(fd, TCSADRAIN, saved) < 0 ? -errno : 0;
 }
 
-bool pty_is_able(void)
+bool pty_is_able(const char *term)
 {
-	const char *term = getenv("TERM");
-
 	return term && *term && strcmp(term, "dumb") != 0;
 }
 
-bool pty_has_colour(int fd)
+bool pty_has_colour(int fd, const char *term, const char *no_colour)
 {
-	const char *no_colour = getenv("NO_COLOR");
-
-	return !(no_colour && *no_colour) && pty_is_able() && isatty(fd);
+	return !(no_colour && *no_colour) && pty_is_able(term) && isatty(fd);
 }

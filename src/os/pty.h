@@ -37,8 +37,8 @@ int pty_make_raw(int fd, struct termios *ret_saved) MUST_USE;
 /* Waits for the output to drain first. In a background process group, block or ignore SIGTTOU around it. */
 int pty_restore(int fd, const struct termios *saved) MUST_USE;
 
-/* $TERM names a terminal that knows more than lines: not "dumb", and there is one. */
-bool pty_is_able(void);
+/* term ($TERM; NULL: not set) names a terminal that knows more than lines: not "dumb", and there is one. */
+bool pty_is_able(const char *term);
 
-/* fd is such a terminal, and the user did not ask for no colours ($NO_COLOR, not empty). */
-bool pty_has_colour(int fd);
+/* fd is such a terminal, and the user did not ask for no colours (no_colour: $NO_COLOR, not empty). */
+bool pty_has_colour(int fd, const char *term, const char *no_colour);

@@ -44,11 +44,10 @@ const size_t certificate_place_count = ARRAY_SIZE(certificate_places);
 
 const char *certificate_bundle_path(char *const *env)
 {
-	static const char variable[] = "SSL_CERT_FILE=";
+	const char *named = env_find(env, "SSL_CERT_FILE");
 
-	for (; *env; env++)
-		if (str_has_prefix(*env, variable) && (*env)[sizeof variable - 1])
-			return *env + sizeof variable - 1;
+	if (named && *named)
+		return named;
 	for (size_t i = 0; i < certificate_place_count; i++)
 		if (certificate_places[i].file == CERTIFICATE_BUNDLE && access(certificate_places[i].path, R_OK) == 0)
 			return certificate_places[i].path;

@@ -8,17 +8,16 @@
 #include "os/path.h"
 #include "session/run-request.h"
 
-static const char *find_path_variable(char *const *env)
+static const char *find_path_variable(const struct run_request *request)
 {
-	for (size_t i = 0; env && env[i]; i++)
-		if (strncmp(env[i], "PATH=", 5) == 0)
-			return env[i] + 5;
-	return "";
+	const char *path = env_find(request->command.env, "PATH");
+
+	return path ? path : "";
 }
 
 void host_program_find(const struct run_request *request, const char *command, char out[PATH_MAX])
 {
-	const char *path = find_path_variable(request->command.env);
+	const char *path = find_path_variable(request);
 	char candidate[PATH_MAX];
 
 	*out = 0;
@@ -42,7 +41,7 @@ void host_program_find(const struct run_request *request, const char *command, c
 
 void host_program_directory(const struct run_request *request, const char *command, char out[PATH_MAX])
 {
-	const char *path = strchr(command, '/') ? "" : find_path_variable(request->command.env);
+	const char *path = strchr(command, '/') ? "" : find_path_variable(request);
 	char candidate[PATH_MAX];
 
 	*out = 0;

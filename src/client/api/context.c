@@ -38,19 +38,9 @@ size_t atoll_escape(const void *bytes, size_t size, char *out, size_t out_size)
 
 /* ---- the command line's places ---- */
 
-static const char *variable(const char *const *environment, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (; *environment; environment++)
-		if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
-			return *environment + length + 1;
-	return NULL;
-}
-
 static const char *absolute(const char *const *environment, const char *name)
 {
-	const char *value = variable(environment, name);
+	const char *value = env_find((char *const *)environment, name);
 
 	return value && value[0] == '/' ? value : NULL;
 }
@@ -105,7 +95,7 @@ static bool is_program(const char *path, char out[PATH_MAX])
 static int find_programs(const char *const *environment, char out[PATH_MAX])
 {
 	static const char *const names[] = { "atoll", "../libexec/atoll/atoll" };
-	const char *at = variable(environment, "PATH");
+	const char *at = env_find((char *const *)environment, "PATH");
 	char path[PATH_MAX];
 
 	while (at && *at) {

@@ -144,7 +144,7 @@ static int run_show(const struct log_options *given, const char *path, struct er
 	struct show show = {
 		.filter = { .types = &given->types, .denied_only = given->denied },
 		.json = given->json, .follow = given->follow, .last = UINT64_MAX,
-		.colour = pty_has_colour(STDOUT_FILENO), .watch_fd = FD_NONE,
+		.colour = pty_has_colour(STDOUT_FILENO, getenv("TERM"), getenv("NO_COLOR")), .watch_fd = FD_NONE,
 	};
 	int r = check_types(&given->types, err);
 

@@ -76,10 +76,13 @@ static void assert_unchanged(char *before)
 
 static struct limit_group *make(const struct limit_request *request)
 {
+	struct limit_request here = *request;
 	struct limit_group *group = NULL;
 	struct err err = { 0 };
-	int r = limit_group_new(&group, request, &err);
+	int r;
 
+	here.runtime_dir = getenv("XDG_RUNTIME_DIR");
+	r = limit_group_new(&group, &here, &err);
 	if (r < 0)
 		fail_msg("limit_group_new: %d %s", r, err.message);
 	return group;
@@ -557,6 +560,7 @@ static void a_refused_scope_is_told(void **state)
 	begin_ssh(program);
 	fake_write("fails", "");
 	request.scope_program = program;
+	request.runtime_dir = getenv("XDG_RUNTIME_DIR");
 	request.forced_backend = "v2";
 	assert_int_equal(limit_group_new(&group, &request, &err), -EOPNOTSUPP);
 	assert_non_null(strstr(err.message, "gave no scope"));
@@ -576,7 +580,7 @@ static void probe_tells_what_is_missing(void **state)
 	begin_desktop("memory pids");
 	fake_as_user();
 	before = fake_listing();
-	limit_probe(fake_root, NULL, &capability);
+	limit_probe(fake_root, NULL, getenv("XDG_RUNTIME_DIR"), &capability);
 	assert_int_equal(capability.backend, LIMIT_CGROUP_V2);
 	assert_int_equal(capability.cpus, LIMIT_BY_NOTHING);
 	assert_non_null(strstr(capability.detail, "cannot hand down"));
@@ -587,7 +591,7 @@ static void probe_tells_what_is_missing(void **state)
 	begin_hybrid();
 	fake_delegate("");
 	fake_as_user();
-	limit_probe(fake_root, NULL, &capability);
+	limit_probe(fake_root, NULL, getenv("XDG_RUNTIME_DIR"), &capability);
 	assert_int_equal(capability.backend, LIMIT_RLIMIT);
 	assert_int_equal(capability.memory, LIMIT_SUPERVISED);
 	assert_non_null(strstr(capability.detail, "EACCES"));
@@ -601,7 +605,7 @@ static void probe_tells_of_a_scope_that_it_got(void **state)
 	char program[128];
 
 	begin_ssh(program);
-	limit_probe(fake_root, program, &capability);
+	limit_probe(fake_root, program, getenv("XDG_RUNTIME_DIR"), &capability);
 	assert_int_equal(capability.backend, LIMIT_CGROUP_V2);
 	assert_int_equal(capability.memory, LIMIT_BY_CGROUP);
 	assert_int_equal(capability.processes, LIMIT_BY_CGROUP);
@@ -612,7 +616,7 @@ static void probe_tells_of_a_scope_that_it_got(void **state)
 
 	begin_ssh(program);
 	fake_write("fails", "");
-	limit_probe(fake_root, program, &capability);
+	limit_probe(fake_root, program, getenv("XDG_RUNTIME_DIR"), &capability);
 	assert_int_equal(capability.backend, LIMIT_RLIMIT);
 	assert_int_equal(capability.memory, LIMIT_SUPERVISED);
 	assert_false(capability.systemd_user_scope);

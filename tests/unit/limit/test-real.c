@@ -529,7 +529,7 @@ static int run_cgroup_tests(void)
 	struct limit_capability capability;
 	int failed = cmocka_run_group_tests_name("limit-cgroup", tests, NULL, NULL);
 
-	limit_probe(NULL, NULL, &capability);
+	limit_probe(NULL, NULL, getenv("XDG_RUNTIME_DIR"), &capability);
 	printf("backend %s: %s\n", limit_backend_names[capability.backend], capability.detail);
 	if (capability.backend == LIMIT_CGROUP_V2)
 		failed += cmocka_run_group_tests_name("limit-v2", v2_tests, NULL, NULL);

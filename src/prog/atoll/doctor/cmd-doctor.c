@@ -69,7 +69,7 @@ static void put_indented(struct buf *out, const char *label, const char *text)
 static void put_findings(struct buf *out, const struct findings *findings)
 {
 	static const char *const colours[FINDING_STATE_COUNT] = { "\033[32m", "", "\033[33m", "\033[1;31m" };
-	bool has_colour = pty_has_colour(STDOUT_FILENO);
+	bool has_colour = pty_has_colour(STDOUT_FILENO, getenv("TERM"), getenv("NO_COLOR"));
 
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];

@@ -435,7 +435,7 @@ static void put_row(struct buf *out, char *line, struct counts *counts, bool has
  * escaped. */
 static void put_table(struct buf *out, struct buf *text, struct counts *counts)
 {
-	bool has_colour = pty_has_colour(STDOUT_FILENO);
+	bool has_colour = pty_has_colour(STDOUT_FILENO, getenv("TERM"), getenv("NO_COLOR"));
 	char *line = (char *)(uintptr_t)buf_text(text);
 
 	while (*line) {

@@ -231,7 +231,7 @@ int trial_limits(struct limit_capability *ret_capability)
 		return errno;
 	pid = fork();
 	if (pid == 0) {
-		limit_probe(NULL, NULL, &capability);
+		limit_probe(NULL, NULL, getenv("XDG_RUNTIME_DIR"), &capability);
 		/* Less than PIPE_BUF: all of it or nothing. */
 		_exit(write(ends[1], &capability, sizeof capability) != sizeof capability);
 	}

@@ -178,11 +178,12 @@ int review_exec(struct review *review, const struct cmd *cmd, const void *given,
 	for (char **path = review->paths; r == 0 && *path; path++)
 		r = review_add_path(review, NULL, *path, err);
 	words_add_flag(&review->words, is_terminal, "--escape");
-	words_add_flag(&review->words, pty_has_colour(STDOUT_FILENO), "--colour");
+	words_add_flag(&review->words, pty_has_colour(STDOUT_FILENO, getenv("TERM"), getenv("NO_COLOR")), "--colour");
 	if (r == 0)
 		r = program_check_words(&review->words, err);
 	if (r < 0)
 		return r;
-	return is_paged && is_terminal && pty_is_able() && pager_words(text, pager) ? run_paged(review, pager, err)
-										   : become(review, err);
+	if (is_paged && is_terminal && pty_is_able(getenv("TERM")) && pager_words(text, pager))
+		return run_paged(review, pager, err);
+	return become(review, err);
 }

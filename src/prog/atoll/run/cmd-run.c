@@ -115,7 +115,7 @@ static bool asks_review(const struct run_options *given)
 
 	return !(given->detach || given->quiet || given->apply || given->discard || given->keep || given->no_review) &&
 	       !str_equal(setting, "off") && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) &&
-	       pty_is_able();
+	       pty_is_able(getenv("TERM"));
 }
 
 static uint32_t request_flags(const struct run_options *given)

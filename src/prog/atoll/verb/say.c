@@ -30,7 +30,7 @@ static void put_safe(struct buf *line, const char *text)
 
 void say_error(const struct err *err)
 {
-	bool has_colour = pty_has_colour(STDERR_FILENO);
+	bool has_colour = pty_has_colour(STDERR_FILENO, getenv("TERM"), getenv("NO_COLOR"));
 	const char *advice = err_advice(err);
 	char memory[2048];
 	struct buf line;

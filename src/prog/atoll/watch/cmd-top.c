@@ -130,7 +130,7 @@ static int wait_for(const struct screen *screen)
 static int watch(const struct top_options *given, struct top_feed_options *feed, struct err *err)
 {
 	struct screen screen = {
-		.is_drawing = !given->once && !given->json && pty_is_able() && isatty(STDIN_FILENO) &&
+		.is_drawing = !given->once && !given->json && pty_is_able(getenv("TERM")) && isatty(STDIN_FILENO) &&
 			      isatty(STDOUT_FILENO) && tcgetattr(STDIN_FILENO, &screen.saved) == 0,
 	};
 	int ends[2], r, status;
