@@ -198,10 +198,15 @@ bool buf_put_shell_word(struct buf *buf, const char *word)
 	char out[16];
 
 	for (size_t used = 0; used < size;) {
+		size_t step;
+
 		used += plain_size(at + used, size - used);
-		if (used < size && at[used] != '\\')
+		if (used == size)
+			break;
+		step = escape_one(at + used, size - used, out, &length);
+		if (at[used] != '\\' && (length != step || memcmp(out, at + used, length) != 0))
 			return false;
-		used += used < size ? escape_one(at + used, size - used, out, &length) : 0;
+		used += step;
 	}
 	if (size && strspn(word, plain) == size) {
 		buf_put(buf, word, size);
