@@ -109,6 +109,17 @@ int build_limits(struct box *box)
 	return r == 0 ? check_disk_wall(box) : r;
 }
 
+void limits_held(const struct limit_group *group, enum limit_hold holds[RESOURCE_COUNT])
+{
+	if (limit_group_holder_memory(group) == LIMIT_SUPERVISED)
+		holds[RESOURCE_MEMORY] = LIMIT_LOOKED_AT;
+	/* Nobody ends a run for what these two use. */
+	if (limit_group_holder_processes(group) < LIMIT_BY_RLIMIT)
+		holds[RESOURCE_PROCESSES] = LIMIT_HOLDS_NOT;
+	if (limit_group_holder_cpus(group) < LIMIT_BY_RLIMIT)
+		holds[RESOURCE_CPUS] = LIMIT_HOLDS_NOT;
+}
+
 size_t build_rlimits(const struct policy *policy, struct jail_rlimit rlimits[4])
 {
 	size_t count = 0;

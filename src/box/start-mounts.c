@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 #include "box/building.h"
+#include "box/steps.h"
 #include "os/clock.h"
 #include "os/path.h"
 #include "policy/describe/describe.h"
@@ -40,6 +41,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.uid = building->spec.uid,
 		.gid = building->spec.gid,
 	};
+	struct policy_place place = { .is_there = path_is_there };
 	struct buf limits_text;
 	int r = session_path(box->run.request->state_dir, box->run.request->session, "denials.jsonl",
 			     texts->denials_path, sizeof texts->denials_path);
@@ -50,7 +52,8 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
 	buf_init_fixed(&limits_text, texts->limits_memory, sizeof texts->limits_memory);
-	r = policy_describe(box->run.policy->policy, path_is_there, &limits_text);
+	limits_held(box->run.limits, place.holds);
+	r = policy_describe(box->run.policy->policy, &place, &limits_text);
 	input.limits_text = buf_text(&limits_text);
 	input.limits_size = limits_text.size;
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "plan", "cannot describe the policy: %s", err_errno_name(-r)) :

@@ -9,12 +9,13 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "policy/describe/describe.h"
 #include "session/review-log.h"
 
 struct box;
 struct command;
 struct jail_rlimit;
-struct policy;
+struct limit_group;
 
 /* Guardian, jail begun, control socket and limits; signals as an fd; the jail, and while it is made the directory, the
  * log and the first command. */
@@ -25,6 +26,8 @@ int build_jail(struct box *box) MUST_USE;
 /* The limits, of which none that the policy wants hard may be missing; and those of each process: how many. */
 int build_limits(struct box *box) MUST_USE;
 size_t build_rlimits(const struct policy *policy, struct jail_rlimit rlimits[4]);
+/* Fills in how this group holds the limits that it was asked for; of the others nothing is touched. */
+void limits_held(const struct limit_group *group, enum limit_hold holds[RESOURCE_COUNT]);
 
 /* Records of the whole: its start, the end of a command, and its end with the exit status. */
 int events_session_start(struct box *box) MUST_USE;

@@ -272,13 +272,28 @@ static bool is_for_the_agent(const struct action *action)
 	return str_equal(action->subject, directory);
 }
 
-static struct decision decide_masked(const struct rule_origin *rule)
+/* A way that works for this path. What the project's own file masks no option and no policy of a person shows. */
+static const char *masked_hint(const struct policy *policy, const struct file_rule *rule, const char *path)
 {
-	struct decision decision = by_rule(VERDICT_DENY, rule, "the path is masked: it looks absent or empty inside",
-					   str_equal(rule->id, "builtin.state")
-						   ? "atoll's own files are out of reach for every policy"
-						   : "a person shows it for one run with `atoll run --unmask "
-						     "PATH`, or in a policy: `drop: [.env]` for .env");
+	if (str_equal(rule->origin.id, "builtin.state"))
+		return "atoll's own files are out of reach for every policy";
+	if (rule->origin.line && str_equal(path_basename(rule->origin.file), ".atoll.yaml"))
+		return "the project's own .atoll.yaml masks it, and stands above every other policy";
+	/* The rest of the home, for one, is not there without its mask either. */
+	if (rule->flags & FILE_GLOB || !policy->project || !*policy->project ||
+	    !path_is_below(rule->pattern, policy->project))
+		return "only a policy of a person's own shows it: `drop:` with the path or pattern that the rule "
+		       "masks, and this path under `files: {read: …}`";
+	return str_equal(path, rule->pattern) ?
+		       "a person shows it for one run with `atoll run --unmask PATH`, or by a policy: `drop: [PATH]`" :
+		       "its directory is masked: a person shows that for one run with `atoll run --unmask DIRECTORY`";
+}
+
+static struct decision decide_masked(const struct policy *policy, const struct file_rule *rule, const char *path)
+{
+	struct decision decision = by_rule(VERDICT_DENY, &rule->origin,
+					   "the path is masked: it looks absent or empty inside",
+					   masked_hint(policy, rule, path));
 
 	decision.is_masked = true;
 	return decision;
@@ -304,7 +319,7 @@ static struct decision decide_file(const struct policy *policy, const struct act
 	if (class == FILE_MASK && is_for_the_agent(action))
 		return builtin(VERDICT_ALLOW, "builtin.jail", "the sandbox provides its own", "");
 	if (class == FILE_MASK)
-		return decide_masked(&rule->origin);
+		return decide_masked(policy, rule, action->subject);
 	ask = find_path_rule(policy->files.asks, policy->files.ask_count, action->subject, 0);
 	if (ask)
 		return by_rule(VERDICT_ASK, &ask->origin, "the policy asks a person for this path", "");

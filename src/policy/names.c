@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/names.h"
+#include "base/str.h"
 #include "policy/decide.h"
 #include "policy/policy.h"
 
@@ -169,4 +170,26 @@ int trust_level_set_unknown(const char *stage, const char *text, struct err *err
 	err_hint(err, "%s%s%sthe levels are none, low, medium, high and full", nearest ? "did you mean " : "",
 		 nearest ? nearest : "", nearest ? "? " : "");
 	return -EINVAL;
+}
+
+static size_t add_name(const char *names[POLICY_SECRETS_MAX], size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_equal(names[i], name))
+			return count;
+	if (count < POLICY_SECRETS_MAX)
+		names[count++] = name;
+	return count;
+}
+
+size_t policy_secrets(const struct policy *policy, const char *names[POLICY_SECRETS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < policy->network.count; i++)
+		if (policy->network.rules[i].inject.kind != INJECT_NONE)
+			count = add_name(names, count, policy->network.rules[i].inject.secret);
+	for (const char *const *canary = policy->data.canaries; canary && *canary; canary++)
+		count = add_name(names, count, *canary);
+	return count;
 }

@@ -82,6 +82,19 @@ def test_what_this_machine_lacks_is_said_once(sandbox):
     assert "cgroup.memory" in json.dumps(second.report), "the report says it each time"
 
 
+def test_limits_say_what_this_machine_holds(sandbox):
+    """They listed what the policy asks for, also where nothing held it."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nresources: {cpus: 0.5, memory: 512MiB, processes: 77}\n")
+    options = ["--degrade", "cgroup.memory,cgroup.pids,cgroup.cpu"]
+    done = sandbox.run(["cat", "/run/atoll/limits.md"], policy=policy, options=options,
+                       env={"ATOLL_TEST_LIMITS": "rlimit"})
+    assert done.code == 0, done
+    holders = done.report["enforcement"]["limits"]
+    assert holders["memory"] == "supervised" and holders["cpus"] == "nothing", holders
+    assert "- CPUs" not in done.out and "512MiB; looked at from time to time" in done.out, done
+    assert ("processes and threads: 77" in done.out) == (holders["processes"] == "rlimit"), done
+
+
 @pytest.mark.only("user")
 @pytest.mark.parametrize("level", ["none", "low"])
 def test_one_flag_starts_a_strict_level_without_a_cgroup(sandbox, level):

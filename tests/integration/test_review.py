@@ -318,11 +318,35 @@ def test_one_env_file_is_unmasked_by_a_policy(sandbox):
     policy = sandbox.policy("atoll: 1\nextends: medium\ndrop: [.env]\n")
     assert sandbox.run(["cat", ".env"]).code == 1
     told = sandbox.run_atoll("policy", "explain", "file.read", ".env")
-    assert "drop: [.env]" in told.out, told
+    assert "--unmask PATH" in told.out and "drop: [PATH]" in told.out, told
     done = sandbox.run(["sh", "-c", "cat .env; ! cat .env.local"], policy=policy)
     assert done.code == 0 and done.out == "KEY=1\n", done
     limits = sandbox.run(["cat", "/run/atoll/limits.md"]).out
     assert "drop: [.env]" in limits and "--unmask .env" in limits
+
+
+def test_the_hint_of_a_masked_path_names_a_way_that_works(sandbox):
+    """Of ~/.ssh it said `drop: [.env]`, which shows another file."""
+    def told(path, policy=None):
+        words = ["-p", policy] if policy else []
+        return sandbox.run_atoll("policy", *words, "explain", "file.read", path).out
+
+    home = sandbox.home / ".ssh"
+    home.mkdir(exist_ok=True)
+    sandbox.write(home / "known_hosts", "host\n")
+    hint = told(home / "known_hosts")
+    assert ".env" not in hint and "--unmask" not in hint and "`files: {read: …}`" in hint, hint
+    shown = sandbox.policy("atoll: 1\nextends: medium\ndrop: [~/.ssh]\nfiles: {read: [~/.ssh]}\n")
+    assert sandbox.run(["cat", home / "known_hosts"]).code == 1
+    assert sandbox.run(["cat", home / "known_hosts"], policy=shown).out == "host\n"
+    sandbox.write(sandbox.project / "keys/a", "a\n")
+    masks = sandbox.policy("atoll: 1\nextends: medium\nfiles: {mask: [keys]}\n", "masks.yaml")
+    assert "--unmask DIRECTORY" in told(sandbox.project / "keys/a", masks)
+    assert sandbox.run(["cat", "keys/a"], policy=masks, options=["--unmask", "keys"]).out == "a\n"
+    # What no option and no policy of one's own can show has no such hint.
+    sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nfiles: {mask: [keys]}\n")
+    hint = told(sandbox.project / "keys/a")
+    assert "masked" in hint and "--unmask" not in hint and "drop:" not in hint, hint
 
 
 def test_one_env_file_is_unmasked_by_an_option(sandbox):

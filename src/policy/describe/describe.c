@@ -24,31 +24,31 @@ static void put_path(struct buf *out, const char *path)
  * What a path is in this run: an optional one that the host does not have is left out, and belongs to what is around
  * it.
  */
-static enum file_class class_here(const struct policy *policy, size_t index, policy_is_there is_there)
+static enum file_class class_here(const struct policy *policy, size_t index, const struct policy_place *place)
 {
 	const struct file_plan_entry *entry = &policy->files.plan[index];
 
 	/* Few are looked for: each start pays for it, once for each list. */
-	if (!is_there || !(entry->flags & FILE_OPTIONAL) ||
-	    (entry->class != FILE_WRITE && entry->class != FILE_STAGE) || is_there(entry->path))
+	if (!place->is_there || !(entry->flags & FILE_OPTIONAL) ||
+	    (entry->class != FILE_WRITE && entry->class != FILE_STAGE) || place->is_there(entry->path))
 		return entry->class;
 	/* Parents come first. */
 	while (index-- > 0)
 		if (policy->files.plan[index].class != FILE_MASK &&
 		    path_is_below(entry->path, policy->files.plan[index].path))
-			return class_here(policy, index, is_there);
+			return class_here(policy, index, place);
 	return FILE_HIDDEN;
 }
 
 /* The plan's paths of this class; what a list that has none says. */
-static void put_class(const struct policy *policy, policy_is_there is_there, enum file_class class, const char *title,
-		      const char *none, struct buf *out)
+static void put_class(const struct policy *policy, const struct policy_place *place, enum file_class class,
+		      const char *title, const char *none, struct buf *out)
 {
 	size_t count = 0;
 
 	buf_printf(out, "\n%s\n\n", title);
 	for (size_t i = 0; i < policy->files.plan_count; i++) {
-		if (class_here(policy, i, is_there) != class)
+		if (class_here(policy, i, place) != class)
 			continue;
 		if (count++ < LISTED_MAX)
 			put_path(out, policy->files.plan[i].path);
@@ -59,18 +59,18 @@ static void put_class(const struct policy *policy, policy_is_there is_there, enu
 		buf_printf(out, "- %s\n", none);
 }
 
-static void put_files(const struct policy *policy, policy_is_there is_there, struct buf *out)
+static void put_files(const struct policy *policy, const struct policy_place *place, struct buf *out)
 {
 	buf_put_text(out, "\n## Files\n");
-	put_class(policy, is_there, FILE_WRITE, "You may write here, straight to the real files:", "nothing", out);
+	put_class(policy, place, FILE_WRITE, "You may write here, straight to the real files:", "nothing", out);
 	if (policy_gates_writes(policy))
 		buf_put_text(out, "\nBelow some of them a person is asked first about files that others run later:\n"
 				  "git's hooks and settings, new repositories, settings of editors, shells and agents\n"
 				  "(`.envrc`, `.vscode/`, `CLAUDE.md`). Where nobody answers that is refused.\n");
-	put_class(policy, is_there, FILE_STAGE, "You may write here; a person decides what is kept:", "nothing", out);
-	put_class(policy, is_there, FILE_SCRATCH, "Private space, thrown away at the end:", "nothing", out);
-	put_class(policy, is_there, FILE_READ, "You may read here (and below):", "nothing", out);
-	put_class(policy, is_there, FILE_MASK, "Taken out of the above; these look empty or unreadable:", "nothing",
+	put_class(policy, place, FILE_STAGE, "You may write here; a person decides what is kept:", "nothing", out);
+	put_class(policy, place, FILE_SCRATCH, "Private space, thrown away at the end:", "nothing", out);
+	put_class(policy, place, FILE_READ, "You may read here (and below):", "nothing", out);
+	put_class(policy, place, FILE_MASK, "Taken out of the above; these look empty or unreadable:", "nothing",
 		  out);
 	buf_put_text(out, "\nEverything else does not exist here. A missing file may exist outside: do not "
 			  "look for a way around.\n");
@@ -309,14 +309,23 @@ static void put_network_limits(const struct policy *policy, struct buf *out)
 	put_cooldown(&policy->network.cooldown, "nothing new is let out: do not guess hosts,", out);
 }
 
-static void put_limits(const struct policy *policy, struct buf *out)
+static enum limit_hold hold_of(const struct policy_place *place, enum scalar_id id)
+{
+	return id >= SCALAR_RESOURCES && id < SCALAR_RESOURCES + RESOURCE_COUNT ? place->holds[id - SCALAR_RESOURCES] :
+										  LIMIT_HOLDS;
+}
+
+static void put_limits(const struct policy *policy, const struct policy_place *place, struct buf *out)
 {
 	char text[SCALAR_TEXT_SIZE];
 
 	buf_put_text(out, "\n## Limits\n\n");
 	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++)
-		if (scalar_rows[id].meaning && scalar_get(id, policy) != NUM_UNLIMITED)
-			buf_printf(out, "- %s: %s\n", scalar_rows[id].meaning, scalar_to_text(id, policy, text));
+		if (scalar_rows[id].meaning && scalar_get(id, policy) != NUM_UNLIMITED &&
+		    hold_of(place, id) != LIMIT_HOLDS_NOT)
+			buf_printf(out, "- %s: %s%s\n", scalar_rows[id].meaning, scalar_to_text(id, policy, text),
+				   hold_of(place, id) == LIMIT_LOOKED_AT ?
+					   "; looked at from time to time, and the run ends when there is more" : "");
 	put_rates(policy, out);
 	put_network_limits(policy, out);
 }
@@ -383,19 +392,20 @@ static void put_requests_to_people(const struct policy *policy, struct buf *out)
 		     "It waits for the answer. Exit status: 0 allowed, 1 denied, 3 nobody answered (`--wait SECONDS`,\n"
 		     "`wait NUMBER`). A no is final. The same as lines of JSON: `/run/atoll/ask.sock`,\n"
 		     "`{\"want\": \"file.read\", \"subject\": \"/path\", \"reason\": \"why\"}`.\n"
-		     "What is masked, and what a rule denies, cannot be asked for. A person shows one file for a run\n"
-		     "with `atoll run --unmask .env`, or in a policy: `extends: medium`, `drop: [.env]`.\n");
+		     "What is masked, and what a rule denies, cannot be asked for. Of the project's files a person\n"
+		     "shows one, such as `.env`, for a run with `atoll run --unmask .env`, or in a policy with\n"
+		     "`drop: [.env]`. For other masked paths `explain` names the way, where there is one.\n");
 }
 
-int policy_describe(const struct policy *policy, policy_is_there is_there, struct buf *out)
+int policy_describe(const struct policy *policy, const struct policy_place *place, struct buf *out)
 {
 	buf_put_text(out, "# What you may do here\n\nYou run inside atoll, a sandbox. Policy: `");
 	buf_put_escaped(out, policy->name, strlen(policy->name), 300);
 	buf_printf(out, "`, trust level %s.\n", trust_level_names[policy->level]);
-	put_files(policy, is_there, out);
+	put_files(policy, place, out);
 	put_network(policy, out);
 	put_exec(policy, out);
-	put_limits(policy, out);
+	put_limits(policy, place, out);
 	put_different(policy, out);
 	put_requests_to_people(policy, out);
 	buf_put_text(out,

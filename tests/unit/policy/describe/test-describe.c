@@ -27,7 +27,7 @@ static void says_what_may_be_done(void **state)
 		policy.limits[i].value = NUM_UNLIMITED;
 	policy.limits[RESOURCE_MEMORY].value = 1 << 30;
 	buf_init(&out, 1 << 16);
-	assert_int_equal(policy_describe(&policy, NULL, &out), 0);
+	assert_int_equal(policy_describe(&policy, &(struct policy_place){ 0 }, &out), 0);
 	text = buf_text(&out);
 	assert_non_null(strstr(text, "`/usr`"));
 	assert_non_null(strstr(text, "no other network"));
@@ -55,7 +55,7 @@ static void says_what_happens_with_hosts_that_no_rule_lists(void **state)
 		cleanup_buf struct buf out;
 
 		buf_init(&out, 1 << 16);
-		assert_int_equal(policy_describe(&policy, NULL, &out), 0);
+		assert_int_equal(policy_describe(&policy, &(struct policy_place){ 0 }, &out), 0);
 		for (size_t j = 0; j < sizeof cases / sizeof *cases; j++)
 			assert_int_equal(!!strstr(buf_text(&out), cases[j].said), i == j);
 	}
@@ -80,7 +80,7 @@ static void what_the_host_does_not_have_is_no_real_file(void **state)
 	const char *real, *private, *text;
 
 	buf_init(&out, 1 << 16);
-	assert_int_equal(policy_describe(&policy, is_not_codex, &out), 0);
+	assert_int_equal(policy_describe(&policy, &(struct policy_place){ .is_there = is_not_codex }, &out), 0);
 	text = buf_text(&out);
 	real = strstr(text, "straight to the real files");
 	private = strstr(text, "thrown away at the end");
@@ -90,13 +90,32 @@ static void what_the_host_does_not_have_is_no_real_file(void **state)
 	assert_true(strstr(text, "`/home/u/.codex/deep`") > private);
 }
 
+static void a_limit_that_nothing_holds_is_not_said(void **state)
+{
+	struct policy policy = { .name = "x" };
+	struct policy_place place = { .holds = { [RESOURCE_MEMORY] = LIMIT_LOOKED_AT,
+						 [RESOURCE_PROCESSES] = LIMIT_HOLDS_NOT } };
+	cleanup_buf struct buf out;
+
+	for (size_t i = 0; i < RESOURCE_COUNT; i++)
+		policy.limits[i].value = NUM_UNLIMITED;
+	policy.limits[RESOURCE_MEMORY].value = 1 << 30;
+	policy.limits[RESOURCE_PROCESSES].value = 77;
+	policy.limits[RESOURCE_OPEN_FILES].value = 99;
+	buf_init(&out, 1 << 16);
+	assert_int_equal(policy_describe(&policy, &place, &out), 0);
+	assert_non_null(strstr(buf_text(&out), "1GiB; looked at from time to time"));
+	assert_null(strstr(buf_text(&out), "processes and threads"));
+	assert_non_null(strstr(buf_text(&out), "open files of one process: 99\n"));
+}
+
 static void a_full_buffer_is_an_error(void **state)
 {
 	struct policy policy = { .name = "medium" };
 	cleanup_buf struct buf out;
 
 	buf_init(&out, 100);
-	assert_int_equal(policy_describe(&policy, NULL, &out), -ENOBUFS);
+	assert_int_equal(policy_describe(&policy, &(struct policy_place){ 0 }, &out), -ENOBUFS);
 }
 
 static void limits_as_text(void **state)
@@ -125,6 +144,7 @@ int main(void)
 		cmocka_unit_test(says_what_may_be_done),
 		cmocka_unit_test(says_what_happens_with_hosts_that_no_rule_lists),
 		cmocka_unit_test(what_the_host_does_not_have_is_no_real_file),
+		cmocka_unit_test(a_limit_that_nothing_holds_is_not_said),
 		cmocka_unit_test(a_full_buffer_is_an_error),
 		cmocka_unit_test(limits_as_text),
 	};
