@@ -297,6 +297,37 @@ def test_diff_show_and_learn_know_it(sandbox, web):
     assert f"- {web.port}=model" in done.out and "host: localhost" not in done.out, done
 
 
+# A user and a network namespace of its own, with its loopback up; then each port that is named.
+NESTED = """
+import ctypes, fcntl, os, socket, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.unshare(0x10000000 | 0x40000000):
+    sys.exit("unshare: " + os.strerror(ctypes.get_errno()))
+probe = socket.socket()
+fcntl.ioctl(probe, 0x8914, struct.pack("16sh14x", b"lo", 1))
+for port in sys.argv[1:]:
+    try:
+        connection = socket.create_connection(("127.0.0.1", int(port)), 5)
+        connection.sendall(b"GET /nested HTTP/1.0\\r\\n\\r\\n")
+        print("answer" if b"200" in connection.recv(100) else "other")
+    except OSError as error: print("refused")
+"""
+
+
+def test_a_nested_network_namespace_opens_no_other_door(sandbox, web, other):
+    """There the port is refused, or led to the same door: what arrives is in the log, with the rule."""
+    policy = sandbox.policy(ports_policy(web.port, "exec: {namespaces: true}\n"))
+    script = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
+    assert sandbox.run([PYTHON, "-c", script, str(web.port)], policy=policy).code == 0, "the control"
+    reached = len(web.requests)
+    done = sandbox.run([PYTHON, "-c", NESTED, str(web.port), str(other.port)], policy=policy)
+    assert done.code == 0 and len(codes(done)) == 2 and codes(done)[1] == "refused", done
+    assert not other.requests, other.requests
+    logged = [entry for entry in records(sandbox, done.report) if entry["rule"] == "run.host-port" or
+              "host_ports" in entry["rule"]]
+    assert (codes(done)[0] == "answer") == bool(web.requests[reached:]) == bool(logged), (done, logged)
+
+
 PRIVATE = """
 import json, os, socket, subprocess, sys, threading, time
 atoll, policy, project = sys.argv[1:4]

@@ -117,7 +117,11 @@ def test_it_arrives_and_is_not_inside(sandbox, certificates, server):
     entry, = entries(sandbox, done, "net.http")
     assert entry["verdict"] == "allow" and entry["detail"]["secrets"] == ["model"]
     log = sandbox.audit_log(done.session).read_text()
-    assert KEY not in done.out + done.err + log + json.dumps(done.report)
+    # A person reads which secret went out, and by which rule.
+    text = sandbox.run_atoll("log", done.session).out
+    line, = [line for line in text.splitlines() if "; secret: model" in line]
+    assert f"[{entry['rule']}]" in line and entry["rule"].startswith("network.allow["), line
+    assert KEY not in done.out + done.err + log + json.dumps(done.report) + text
     assert not entries(sandbox, done, "alert")
 
 
