@@ -301,6 +301,7 @@ enum { ASK_TIMEOUT_MS = 60000, ASK_TIMEOUT_MAX_MS = 86400000, ASK_WEBHOOK_MAX = 
 struct ask_settings {
 	uint64_t timeout_ms;         /* 1 to ASK_TIMEOUT_MAX_MS; silence refuses */
 	bool bell, prompt;           /* on the terminal that the run was started from */
+	bool review;                 /* what becomes of the changes, at the end of an interactive run */
 	bool desktop;                /* a notification of the desktop */
 	const char *webhook;         /* URL: https, or http of this machine; NULL: none */
 	const char *webhook_key;     /* the secret that signs, or NULL */

@@ -31,8 +31,7 @@ static const char *const permission_names[] = { "deny", "allow" };
 
 /* How much is looked at: less of it is no permission, but lets happen more unseen. */
 #define WATCHED(its_section, its_name, field, table, without)                                                          \
-	{ its_section, its_name, CHOICE(table), MORE, STORED(field), .unsaid = without,                                \
-	  .dimension = "watching" }
+	{ its_section, its_name, CHOICE(table), MORE, STORED(field), .unsaid = without, .dimension = "watching" }
 
 #define LEVEL(its_name, field, reason)                                                                                 \
 	{ "trust", its_name, CHOICE(trust_level_names), LESS(reason), STORED(trust.field) }
@@ -66,13 +65,11 @@ const struct scalar_row scalar_rows[SCALAR_ROW_COUNT] = {
 
 	[SCALAR_DATA_SECRETS] = WATCHED("data", "secrets", data.secrets, data_action_names, DATA_OFF),
 	[SCALAR_DATA_PII] = WATCHED("data", "pii", data.pii, data_action_names, DATA_OFF),
-	[SCALAR_DATA_INJECTION] = WATCHED("data", "injection", data.injection, data_action_names,
-					  DATA_OFF),
+	[SCALAR_DATA_INJECTION] = WATCHED("data", "injection", data.injection, data_action_names, DATA_OFF),
 	[SCALAR_DATA_OUTGOING] = WATCHED("data", "outgoing", data.outgoing, data_action_names, DATA_OFF),
 	[SCALAR_AUDIT_FILES] = WATCHED("audit", "files", audit.files, audit_depth_names, AUDIT_OFF),
 	[SCALAR_AUDIT_EXEC] = WATCHED("audit", "exec", audit.exec, audit_depth_names, AUDIT_ALL),
-	[SCALAR_AUDIT_NETWORK] = WATCHED("audit", "network", audit.network, audit_depth_names,
-					 AUDIT_ALL),
+	[SCALAR_AUDIT_NETWORK] = WATCHED("audit", "network", audit.network, audit_depth_names, AUDIT_ALL),
 	[SCALAR_STAGE_AUTO] = WATCHED("stage", "auto", stage.snapshots, stage_auto_names, STAGE_AUTO_OFF),
 	[SCALAR_STAGE_BACKEND] = { "stage", "backend", CHOICE(stage_backend_names),
 		LESS("staged trees are made by the kernel alone there"), STORED(stage.backend),
@@ -86,11 +83,12 @@ const struct scalar_row scalar_rows[SCALAR_ROW_COUNT] = {
 		STORED(ask.bell), .unsaid = true },
 	[SCALAR_ASK_PROMPT] = { "ask", "prompt", SCALAR_SWITCH, LESS("nobody is asked on the terminal there"),
 		STORED(ask.prompt), .unsaid = true },
+	[SCALAR_ASK_REVIEW] = { "ask", "review", SCALAR_SWITCH, LESS("nobody is asked at the end of a run there"),
+		STORED(ask.review), .unsaid = true },
 	[SCALAR_ASK_DESKTOP] = { "ask", "desktop", SCALAR_SWITCH, LESS("nobody is asked on the desktop there"),
 		STORED(ask.desktop) },
 	/* One that is there can let happen more. Whom an answer is believed from: no change of it is a narrowing. */
-	[SCALAR_ASK_WEBHOOK] = { "ask", "webhook", SCALAR_TEXT, SCALAR_TIGHTER_LESS,
-		STORED(ask.webhook) },
+	[SCALAR_ASK_WEBHOOK] = { "ask", "webhook", SCALAR_TEXT, SCALAR_TIGHTER_LESS, STORED(ask.webhook) },
 	[SCALAR_ASK_WEBHOOK_KEY] = { "ask", "webhook.key", SCALAR_TEXT, SCALAR_TIGHTER_NONE,
 		STORED(ask.webhook_key), .json = "webhook_key" },
 	[SCALAR_ASK_WEBHOOK_KEY_FILE] = { "ask", "webhook.key_file", SCALAR_TEXT, SCALAR_TIGHTER_NONE,

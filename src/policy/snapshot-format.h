@@ -16,7 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are read as
 #define SNAPSHOT_MAGIC "ATOLLPOL"
 
 enum {
-	SNAPSHOT_VERSION = 19,
+	SNAPSHOT_VERSION = 20,
 	SNAPSHOT_ALIGN = 8,
 };
 
@@ -97,7 +97,7 @@ struct snapshot_stage {
 };
 
 struct snapshot_ask {
-	uint32_t bell, prompt, desktop, webhook, webhook_key, webhook_key_file, webhook_answers;
+	uint32_t bell, prompt, review, desktop, webhook, webhook_key, webhook_key_file, webhook_answers;
 };
 
 struct snapshot_monitor {
@@ -132,7 +132,6 @@ struct snapshot_scalars {
 	struct snapshot_trust trust;
 	struct snapshot_external external;
 	struct snapshot_agent agent;
-	uint32_t reserved; /* 0 */
 	uint64_t trust_half_life_ms;
 	uint64_t ask_timeout_ms, external_timeout_ms;
 	struct snapshot_cooldown network_cooldown, cooldown, breaker;
@@ -140,7 +139,8 @@ struct snapshot_scalars {
 
 /* A hole would be written as whatever lay there: the same policy would have another hash each time. */
 _Static_assert(offsetof(struct snapshot_scalars, trust_half_life_ms) ==
-	       offsetof(struct snapshot_scalars, reserved) + sizeof(uint32_t), "no hole before the 64-bit numbers");
+	       offsetof(struct snapshot_scalars, agent) + sizeof(struct snapshot_agent),
+	       "no hole before the 64-bit numbers");
 
 struct snapshot_net_limits { /* struct net_limits as it is */
 	struct {

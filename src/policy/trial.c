@@ -33,7 +33,8 @@ static void ask_nobody(struct policy_trial_plan *plan)
 	struct policy *policy = &plan->policy;
 
 	plan->is_changed |= external_is_given(&policy->external);
-	policy->ask.bell = policy->ask.prompt = policy->ask.desktop = policy->ask.webhook_answers = false;
+	policy->ask.bell = policy->ask.prompt = policy->ask.review = policy->ask.desktop = false;
+	policy->ask.webhook_answers = false;
 	policy->ask.webhook = policy->ask.webhook_key = policy->ask.webhook_key_file = NULL;
 	policy->external.command = NULL;
 	policy->external.url = policy->external.model = policy->external.secret = NULL;

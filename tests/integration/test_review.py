@@ -428,6 +428,23 @@ def test_nothing_is_asked_where_it_was_said_before(sandbox, options, env):
     assert not (sandbox.project / "made").exists()
 
 
+def test_a_policy_asks_nothing_at_the_end(sandbox):
+    policy = sandbox.policy("atoll: 1\nextends: medium\nask: {review: false}\n")
+    ending = Ending(sandbox, options=["-p", policy])
+    assert ending.end() == 3 and "rop them?" not in ending.text(), ending.text()
+    assert json.loads(sandbox.run_atoll("diff", "--json").out)["changes"]
+    shown = sandbox.run_atoll("policy", "show", "-p", policy)
+    assert shown.code == 0 and "review: false" in shown.out, shown
+    # The project's own file: only to less.
+    project = sandbox.project / ".atoll.yaml"
+    sandbox.write(project, "atoll: 1\nask: {review: true}\n")
+    refused = sandbox.run(["true"], policy=policy)
+    assert refused.code == 125 and "nobody is asked at the end of a run there" in refused.err, refused
+    sandbox.write(project, "atoll: 1\nask: {review: false}\n")
+    ending = Ending(sandbox)
+    assert ending.end() == 3 and "rop them?" not in ending.text(), ending.text()
+
+
 def test_scripts_are_never_asked(sandbox):
     done = sandbox.run(["sh", "-c", "echo made >made"], stdin=b"a\n", env={"ATOLL_REVIEW_PROMPT": None})
     assert done.code == 0 and "rop them?" not in done.err + done.out and not (sandbox.project / "made").exists(), done

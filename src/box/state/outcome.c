@@ -50,5 +50,6 @@ bool box_will_apply(const struct box *box)
 const char *box_next_verb(const struct box *box)
 {
 	return box_will_apply(box) ? "apply" :
-	       box->run.request->flags & REQUEST_REVIEW && box->build.staging.has_changes ? "review" : NULL;
+	       box->run.request->flags & REQUEST_REVIEW && box->run.policy->policy->ask.review &&
+			       box->build.staging.has_changes ? "review" : NULL;
 }

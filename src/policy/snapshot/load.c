@@ -258,7 +258,6 @@ static void load_verify(struct loader *loader, const struct snapshot_scalars *in
 	for (size_t i = 0; i < VERIFY_ROW_COUNT * VERIFY_SURENESS_COUNT; i++)
 		verify->of[i / VERIFY_SURENESS_COUNT][i % VERIFY_SURENESS_COUNT] =
 			checked(loader, in->verify[i], VERIFY_ACTION_COUNT);
-	loader->is_bad |= in->reserved != 0;
 }
 
 static void check_monitor(struct loader *loader, const struct monitor_settings *monitor)

@@ -22,7 +22,7 @@ static const char base[] = "atoll: 1\nextends: medium\n"
 			   "exec: {default: ask, allow: [/usr/bin/git]}\n"
 			   "time: {rate: {exec: 60/min}, cooldown: {denials: 5, within: 1s, pause: 2s}}\n"
 			   "data: {secrets: mask}\naudit: {files: writes}\nstage: {auto: exec}\n"
-			   "ask: {bell: false}\n"
+			   "ask: {bell: false, review: false}\n"
 			   "verify: {high: {likely: ask, certain: deny}, critical: ask}\n"
 			   "trust: {agent: me, ceiling: medium, start: low, on_fall: ask, half_life: 12h, "
 			   "probation: {sessions: 5, at: low}}\n";
@@ -99,6 +99,7 @@ static void every_widening_line_is_refused(void **state)
 		"verify: {unknown: off}",
 		"ask: {timeout: 61s}",
 		"ask: {bell: true}",
+		"ask: {review: true}",
 		"ask: {desktop: true}",
 		"ask: {webhook: \"https://a.org/\"}",
 		"verify: {external: {command: [/bin/true]}}",

@@ -96,7 +96,8 @@ static void check_places(const struct policy *trial)
 	assert_int_equal(trial->audit.exec, AUDIT_ALL);
 	assert_int_equal(trial->stage.snapshots, STAGE_AUTO_OFF);
 	assert_false(external_is_given(&trial->external));
-	assert_false(trial->ask.bell || trial->ask.prompt || trial->ask.desktop || trial->ask.webhook_answers);
+	assert_false(trial->ask.bell || trial->ask.prompt || trial->ask.review || trial->ask.desktop ||
+		     trial->ask.webhook_answers);
 	assert_null(trial->ask.webhook);
 }
 
