@@ -248,7 +248,7 @@ def test_codex_logs_in_by_a_device_code(sandbox, installed, certificates):
 
 
 @pytest.mark.needs("openssl")
-@pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
+@pytest.mark.parametrize("agent", TASKS)
 def test_an_agent_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, certificates, agent):
     """By its own hook: the shipped policy sets it up, for Gemini CLI a line of doc/guide/review.md does."""
     task = TASKS[agent]
@@ -262,6 +262,12 @@ def test_an_agent_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, 
             sandbox.write(sandbox.home / ".gemini" / "settings.json", json.dumps(
                 {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
                  "hooks": {"AfterAgent": [{"hooks": [hook]}]}}))
+        if agent == "opencode":
+            own = sandbox.home / ".config" / "opencode" / "own.js"
+            sandbox.write(own, 'export const Own = async () => { require("fs").writeFileSync("own", ""); return {} }\n')
+            sandbox.write(own.parent / "opencode.json", json.dumps(
+                {"provider": {"anthropic": {"options": {"baseURL": f"https://web.test:{model.port}/v1"}}},
+                 "plugin": [f"file://{own}"]}))
         done = sandbox.run([word.format(port=model.port) for word in task["words"]], timeout=150,
                            policy=sandbox.policy(policy_text([rule, *LOOPBACK], extends=agent)),
                            options=["-e", task["url"].format(port=model.port)],
@@ -269,8 +275,10 @@ def test_an_agent_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, 
                                 "SSL_CERT_FILE": str(certificates.ca), task["env"]: "the caller's own"})
         assert done.code == 0, done
         listed = json.loads(sandbox.run_atoll("checkpoints", "--json", done.session).out)
-        assert listed and any(change["path"] == str(sandbox.project / "hello.py")
-                              for turn in listed for change in turn["changes"]), (listed, done)
+        changed = {change["path"] for turn in listed for change in turn["changes"]}
+        # What the person has of plugins is there beside it.
+        wanted = {"hello.py", "own"} if agent == "opencode" else {"hello.py"}
+        assert {str(sandbox.project / name) for name in wanted} <= changed, (listed, done)
     finally:
         model.close()
 
