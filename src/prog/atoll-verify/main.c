@@ -191,7 +191,7 @@ static int test_rules(struct job *job, struct err *err)
 		wrong++;
 		buf_printf(&job->out, "%s:%u:%u: %s %s: ", example.place.file, example.place.line, example.place.column,
 			   example.rule, example.is_harmless ? "finds a harmless example" :
-				"does not find its example");
+				"does not find its example, or another rule says worse of it");
 		buf_put_escaped(&job->out, example.text, strlen(example.text), 200);
 		buf_put_char(&job->out, '\n');
 	}

@@ -561,51 +561,92 @@ static bool is_told(const struct finding *findings, size_t count, const struct r
 	return same >= SAME_RULE_MAX;
 }
 
-/* A rule that matches it: a finding, unless it is excepted or told already. */
-static void add_finding(struct matcher *matcher, const struct rule *rule, uint32_t index, struct findings *found)
-{
-	const struct operation *operation = operations_get(matcher->operations, index);
-	struct span span = operation->span;
-	enum confidence confidence = matcher->confidence;
+/* A rule that matched one operation, and how sure that is. */
+struct matched {
+	const struct rule *rule;
+	enum confidence confidence;
+};
 
-	if (match_one_of(matcher, &rule->except, index) || is_told(found->items, found->count, rule, span))
+enum { MATCHED_MAX = 32 };
+
+/*
+ * Whether another rule says the same of the same deed, at least as surely, and that it is worse: then a policy decides
+ * by the worse one, also where it asks about what is milder.
+ */
+static bool is_outdone(const struct matched *all, size_t count, const struct matched *one)
+{
+	for (size_t i = 0; i < count; i++)
+		if (all[i].rule->class == one->rule->class && all[i].rule->severity > one->rule->severity &&
+		    all[i].confidence >= one->confidence && (all[i].rule->leaves || !one->rule->leaves))
+			return true;
+	return false;
+}
+
+static void add_finding(struct matcher *matcher, const struct matched *matched, const struct operation *operation,
+			struct findings *found)
+{
+	const struct rule *rule = matched->rule;
+
+	if (is_told(found->items, found->count, rule, operation->span))
 		return;
 	if (found->count == found->max) {
 		matcher->is_cut = found->is_full = true;
 		return;
 	}
 	found->items[found->count++] = (struct finding){
-		.id = rule->id, .class = rule->class, .severity = rule->severity, .span = span,
-		.confidence = confidence < rule->confidence_max ? confidence : rule->confidence_max,
-		.reason = rule->reason, .instead = rule->instead,
+		.id = rule->id, .class = rule->class, .severity = rule->severity, .span = operation->span,
+		.confidence = matched->confidence, .reason = rule->reason, .instead = rule->instead,
 		.leaves = rule->leaves || operation->kind == OP_NETWORK || operation->context & CONTEXT_REMOTE,
 	};
 }
 
-static void match_operation(struct matcher *matcher, uint32_t index, struct findings *found)
+/* The rules that match it and are not excepted. More than max are not listed: found has them at once. */
+static size_t list_matched(struct matcher *matcher, uint32_t index, struct matched *out, size_t max,
+			   struct findings *found)
 {
 	const struct operation *operation = operations_get(matcher->operations, index);
 	const struct filter_hits *hits = hits_of(matcher, index);
 	const struct vec *chosen = &matcher->rules->by_kind[operation->kind];
 	const struct rule_entry *entries = chosen->items;
 	const struct rule *rules = matcher->rules->rules.items;
-	uint32_t matched = UINT32_MAX;
+	uint32_t last = UINT32_MAX;
+	size_t count = 0;
+
+	for (size_t i = 0; i < chosen->count && !found->is_full; i++) {
+		const struct rule_entry *entry = &entries[i];
+		struct matched matched = { .rule = &rules[entry->rule] };
+
+		/* The first condition of a rule that holds decides. */
+		if (!filter_may_match(hits, entry->need) || entry->rule == last)
+			continue;
+		matcher->confidence = CONFIDENCE_CERTAIN;
+		if (is_elsewhere(matched.rule, operation) || !match_condition(matcher, entry->condition, index))
+			continue;
+		last = entry->rule;
+		matched.confidence = matcher->confidence < matched.rule->confidence_max ? matcher->confidence
+											: matched.rule->confidence_max;
+		if (match_one_of(matcher, &matched.rule->except, index))
+			continue;
+		if (count < max)
+			out[count++] = matched;
+		else
+			add_finding(matcher, &matched, operation, found);
+	}
+	return count;
+}
+
+static void match_operation(struct matcher *matcher, uint32_t index, struct findings *found)
+{
+	const struct operation *operation = operations_get(matcher->operations, index);
+	struct matched all[MATCHED_MAX];
+	size_t count;
 
 	if (operation->traits & TRAIT_SHOWN)
 		return;
-	for (size_t i = 0; i < chosen->count && !found->is_full; i++) {
-		const struct rule_entry *entry = &entries[i];
-
-		/* The first condition of a rule that holds decides. */
-		if (!filter_may_match(hits, entry->need) || entry->rule == matched)
-			continue;
-		matcher->confidence = CONFIDENCE_CERTAIN;
-		if (is_elsewhere(&rules[entry->rule], operation) ||
-		    !match_condition(matcher, entry->condition, index))
-			continue;
-		matched = entry->rule;
-		add_finding(matcher, &rules[matched], index, found);
-	}
+	count = list_matched(matcher, index, all, ARRAY_SIZE(all), found);
+	for (size_t i = 0; i < count && !found->is_full; i++)
+		if (!is_outdone(all, count, &all[i]))
+			add_finding(matcher, &all[i], operation, found);
 }
 
 size_t rules_match(const struct rules *rules, struct operations *operations, struct finding *findings, size_t max,

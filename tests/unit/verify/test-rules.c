@@ -295,6 +295,33 @@ static void rows_say_what_programs_and_calls_do(void **state)
 	}
 }
 
+/* One deed, two rules of a class: a policy that asks about what is medium would ask beside what it has for critical. */
+static void the_worse_of_two_rules_stands_for_both(void **state)
+{
+	static const char rules[] =
+		"atoll-verify: 1\nclass: destructive\nprograms: {zap: {does: remove, to: but-first}}\nrules:\n"
+		"  - {id: mild, severity: medium, reason: r, match: {kind: remove, arguments: /etc/*}}\n"
+		"  - {id: other, class: evade, severity: medium, reason: r, match: {kind: remove, arguments: /etc/*}}\n"
+		"  - {id: gone, severity: low, leaves: true, reason: r, match: {kind: remove, arguments: /etc/*}}\n"
+		"  - {id: worse, severity: critical, reason: r, match: {kind: remove, arguments: /etc/x}}\n"
+		"  - {id: unsure, severity: high, confidence: possible, reason: r,\n"
+		"     match: {kind: remove, arguments: /etc/z}}\n";
+	static const struct {
+		const char *text, *id;
+		bool is_told;
+	} told[] = {
+		{ "zap it /etc/x", "worse", true }, { "zap it /etc/x", "mild", false },
+		{ "zap it /etc/y", "mild", true },
+		{ "zap it /etc/x", "other", true }, { "zap it /etc/x", "gone", true },
+		{ "zap it /etc/x /etc/y", "mild", true }, { "zap it /etc/y /etc/x", "mild", true },
+		{ "zap it /etc/x; zap it /etc/x", "mild", false }, { "zap it /etc/x /etc/x", "mild", false },
+		{ "zap it /etc/z", "unsure", true }, { "zap it /etc/z", "mild", true },
+	};
+
+	for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+		assert_int_equal(finds(rules_of(rules), told[i].id, LANGUAGE_SHELL, told[i].text), told[i].is_told);
+}
+
 /* The shipped rules must not be judged with while the tables are missing, and those that were kept neither. */
 static void rules_without_tables_are_not_whole(void **state)
 {
@@ -319,6 +346,7 @@ int main(void)
 		cmocka_unit_test(what_builds_is_not_worth_it),
 		cmocka_unit_test(a_rule_about_everything_asks_about_everything),
 		cmocka_unit_test(rows_say_what_programs_and_calls_do),
+		cmocka_unit_test(the_worse_of_two_rules_stands_for_both),
 		cmocka_unit_test(rules_without_tables_are_not_whole),
 	};
 
