@@ -256,6 +256,7 @@ def test_a_patch_is_one_that_git_takes(sandbox, repository):
     layered.inside(WORK + "mkdir -p .vscode; echo '{}' >.vscode/tasks.json")
     patch = repository.path.parent / "changes.patch"
     done = sandbox.run_atoll("apply", "--patch", patch, layered.session, cwd=repository.path)
+    assert f"take it with: git apply {patch}" in done.err and "git apply" not in done.out, done
     assert done.code == 1 and "tasks.json" in done.err and done.out == "", done
     assert "tasks.json" not in patch.read_text(errors="replace")
     again = sandbox.run_atoll("apply", "--patch", patch, layered.session)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -208,6 +209,21 @@ static int make_branch(struct job *job, const struct path_filter *filter, const 
 	return r < 0 ? r : tell_aside(job, apply, err);
 }
 
+/* stdout is the patch itself. */
+static void say_patch(const struct job *job, size_t files)
+{
+	const char *path = job->given->patch;
+	cleanup_buf struct buf text;
+
+	if (str_equal(path, "-"))
+		return;
+	buf_init(&text, 4 * PATH_MAX);
+	buf_printf(&text, "a patch of %zu file%s; take it with: git apply ", files, files == 1 ? "" : "s");
+	if (!buf_put_shell_word(&text, path))
+		buf_put_text(&text, "FILE");
+	fprintf(stderr, "%s\n", buf_text(&text));
+}
+
 /* What is taken, as `atoll diff -p` shows it. */
 static int write_patch(struct job *job, const struct selection *selection, const struct apply *apply, struct err *err)
 {
@@ -223,6 +239,8 @@ static int write_patch(struct job *job, const struct selection *selection, const
 			listing.items[listing.count++] = (struct listed){ .change = apply->items[i].change };
 	r = show_patch(&show, err);
 	free(listing.items);
+	if (r == 0)
+		say_patch(job, listing.count);
 	return r < 0 ? r : tell_aside(job, apply, err);
 }
 
