@@ -18,7 +18,7 @@ enum { NS_PER_MS = 1000000 };
 
 static const char granted_reason[] = "a person allowed this";
 static const char refused_reason[] = "a person refused this";
-static const char refused_hint[] = "do not try it in another way; ask the person what to do instead";
+static const char refused_hint[] = "a person said no: it is not to be tried in another way";
 
 /* ---- grants ---- */
 

@@ -212,6 +212,9 @@ def test_a_refusal_is_remembered_by_every_other_way(session_of, server):
     assert "refused" in other.out and not session.questions()
     assert session.get("web.test:1") == ["ConnectionResetError"]
     assert len(session.records("ask.open")) == 1 and not server.heard
+    # Read by the agent, and by the person in the summary.
+    denials = session.box.audit_log(session.id).with_name("denials.jsonl").read_text()
+    assert "a person said no" in denials and "ask the person" not in denials, denials
     # The control: taken back, it is asked again.
     grant = session.grants()[0]
     assert not grant["allows"] and grant["used"] >= 2
