@@ -41,7 +41,10 @@ struct verifier {
 	struct verifier_noted noted;
 	struct own_program own;
 	struct peer peer;            /* atoll-verify */
-	uint64_t heard_ns;           /* when it last said something of use */
+	uint64_t heard_ns;           /* when it last said something of use, or was asked while nobody else waited */
+	uint64_t seen_ns;            /* when it was last looked what it has computed while somebody waits; 0: never */
+	uint64_t computed_ns;        /* what it had computed then */
+	const char *late;            /* why it was given up; NULL: it was not */
 	uint32_t last_id;
 	char *problem;               /* owned: what is wrong with the rules; NULL: nothing */
 	struct verifier_rules rules;
@@ -51,15 +54,34 @@ struct verifier {
 
 /* ---- who waits ---- */
 
-/* The first time at which somebody has waited for too long. */
+/* The first time at which somebody has waited for too long, or at which it is to be looked whether it computes. */
 static void expect(struct verifier *gate)
 {
-	uint64_t until_ns = UINT64_MAX;
+	uint64_t until_ns = UINT64_MAX, look_ns = gate->seen_ns + VERIFY_STILL_MS * (uint64_t)NS_PER_MS;
 
 	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id && gate->waits[i].until_ns < until_ns)
 			until_ns = gate->waits[i].until_ns;
-	peer_expect(&gate->peer, until_ns);
+	if (until_ns == UINT64_MAX)
+		gate->seen_ns = 0;
+	peer_expect(&gate->peer, gate->seen_ns && look_ns < until_ns ? look_ns : until_ns);
+}
+
+static bool has_waits(const struct verifier *gate)
+{
+	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
+		if (gate->waits[i].id)
+			return true;
+	return false;
+}
+
+/* From here on it must compute. While it starts it may wait for files. */
+static void look(struct verifier *gate, uint64_t now_ns)
+{
+	if (gate->peer.state != PEER_SERVING)
+		return;
+	gate->seen_ns = now_ns;
+	gate->computed_ns = clock_computed_by_ns(gate->peer.process.pid);
 }
 
 static void free_wait(struct verifier *gate, struct verify_wait *wait)
@@ -123,6 +145,7 @@ static int handle_ready(void *context, struct frame *frame, int *fds, size_t fd_
 	peer_serves(&gate->peer);
 	gate->heard_ns = clock_monotonic_ns();
 	/* Its work on what waits begins now. */
+	look(gate, gate->heard_ns);
 	for (size_t i = 0; i < VERIFY_WAITING_MAX; i++)
 		gate->waits[i].until_ns = gate->heard_ns + patience_ns(gate);
 	expect(gate);
@@ -231,23 +254,46 @@ static int broke(void *context, enum peer_fault fault)
 	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id)
 			r = answer_wait(gate, &gate->waits[i], NULL,
-					fault == PEER_LATE ? "what judges commands took too long"
-							   : "what judges commands has failed");
+					fault == PEER_LATE && gate->late ? gate->late
+									 : "what judges commands has failed");
+	gate->late = NULL;
 	return r;
 }
 
+static bool is_to_be_seen(const struct verifier *gate, uint64_t now_ns)
+{
+	return gate->seen_ns && gate->peer.state == PEER_SERVING &&
+	       now_ns - gate->seen_ns >= VERIFY_STILL_MS * (uint64_t)NS_PER_MS;
+}
+
+/* What is wrong with it, while somebody waits; NULL: it works, or has not had its time yet. */
+static const char *why_late(struct verifier *gate, uint64_t now_ns)
+{
+	if (now_ns - gate->heard_ns >= patience_ns(gate))
+		return gate->peer.state == PEER_STARTING ? "what judges commands took too long to start"
+							 : "what judges commands took too long";
+	if (is_to_be_seen(gate, now_ns) &&
+	    clock_computed_by_ns(gate->peer.process.pid) == gate->computed_ns)
+		return "what judges commands stands still";
+	return NULL;
+}
+
 /*
- * Nothing came from it for as long as one command may take: it hangs. Else it works, and what waits is only too much.
+ * It takes part in no work, or nothing came from it for as long as one command may take: it hangs. Else it works, and
+ * what waits is only too much for it, or for the machine.
  */
 static int late(void *context, uint64_t now_ns)
 {
 	struct verifier *gate = context;
 	int r = 0;
 
-	if (now_ns - gate->heard_ns >= patience_ns(gate)) {
+	gate->late = why_late(gate, now_ns);
+	if (gate->late) {
 		peer_break(&gate->peer, PEER_LATE);
 		return 0;
 	}
+	if (is_to_be_seen(gate, now_ns))
+		look(gate, now_ns);
 	for (size_t i = 0; r == 0 && i < VERIFY_WAITING_MAX; i++)
 		if (gate->waits[i].id && now_ns >= gate->waits[i].until_ns)
 			r = answer_wait(gate, &gate->waits[i], NULL, too_many);
@@ -424,19 +470,24 @@ static struct verify_wait *add_wait(struct verifier *gate, const struct watch_ex
 				    uint64_t token)
 {
 	size_t count = strv_count(exec->argv), at = 0;
+	uint64_t now_ns = clock_monotonic_ns();
 	struct verify_wait *wait;
 
 	while (at < VERIFY_WAITING_MAX && gate->waits[at].id)
 		at++;
 	if (at == VERIFY_WAITING_MAX)
 		return NULL;
+	if (!has_waits(gate)) {
+		gate->heard_ns = now_ns;
+		look(gate, now_ns);
+	}
 	wait = &gate->waits[at];
 	if (!++gate->last_id)
 		gate->last_id = 1;
 	*wait = (struct verify_wait){
 		.id = gate->last_id, .token = token, .pid = exec->pid, .exe = str_dup(exec->exe),
 		.argv = calloc(count + 2, sizeof(char *)), .is_cut = exec->argv_left_out > 0,
-		.until_ns = clock_monotonic_ns() + patience_ns(gate),
+		.until_ns = now_ns + patience_ns(gate),
 	};
 	/* The program is what is executed, whatever it is told that it is called; busybox goes by its name. */
 	for (size_t i = 0; wait->argv && i < count; i++)

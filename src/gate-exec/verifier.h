@@ -39,7 +39,12 @@ struct watch_exec;
 
 enum {
 	VERIFY_WAITING_MAX = 64,     /* commands that are judged at one time; the next one could not be judged */
-	VERIFY_WAIT_MS = 6000,       /* for one of them; atoll-verify itself takes 2 s for a text at most */
+	/*
+	 * For one of them, by the wall's clock. What a text takes is bounded by atoll-verify itself, by steps and by
+	 * what it computes (VERIFY_TIME_MS); on a busy machine that takes many times as long, and is no failure.
+	 */
+	VERIFY_WAIT_MS = 30000,
+	VERIFY_STILL_MS = 6000,      /* who computes nothing at all for so long, while somebody waits, hangs */
 	VERIFY_START_MS = 20000,     /* before that, to read its rules: once for each set, seconds on a slow machine */
 	VERIFY_FALLS_MAX = 8,        /* of the program; then nothing is judged any more */
 };

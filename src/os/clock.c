@@ -27,6 +27,16 @@ uint64_t clock_computed_ns(void)
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+uint64_t clock_computed_by_ns(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec now;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &now) < 0)
+		return 0;
+	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+}
+
 static char *put_digits(char *at, uint64_t value, int count, char end)
 {
 	for (int i = count - 1; i >= 0; i--, value /= 10)

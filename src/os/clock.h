@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/cleanup.h"
 
@@ -17,6 +18,9 @@ uint64_t clock_realtime_ns(void);
 
 /* Nanoseconds that this process has computed: what it waited for others does not count. A system call. */
 uint64_t clock_computed_ns(void);
+
+/* The same of another process, by its number; 0 where it has ended. clock_getcpuclockid(3). */
+uint64_t clock_computed_by_ns(pid_t pid);
 
 enum { CLOCK_RFC3339_SIZE = 31, SESSION_ID_SIZE = 13 };
 
