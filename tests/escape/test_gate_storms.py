@@ -238,7 +238,7 @@ def test_clients_that_wait_without_descriptors_cost_nothing_and_are_served_after
     def echo(connection):
         while data := connection.recv(100):
             connection.sendall(data)
-    server, port, descriptors = Listener(echo), free_port(), 40
+    server, port, descriptors = Listener(echo), free_port(), 44
     child = sandbox.popen([PYTHON, "-c", HOLDS, str(server.port)], policy=policy_for(sandbox), env=test_hosts(),
                           stdin=subprocess.PIPE, options=["--publish", f"{port}:8080"],
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors)))
