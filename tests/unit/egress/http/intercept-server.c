@@ -31,8 +31,11 @@ static struct net_rule net_rule = { .verdict = VERDICT_ALLOW, .host = "localhost
 				    .http = &http_rule, .http_count = 1,
 				    .inject = { .kind = INJECT_BEARER, .name = "Authorization", .secret = "s" },
 				    .origin = { "network.allow[0]" } };
-static const struct policy policy = { .network = { .default_verdict = VERDICT_DENY, .rules = &net_rule,
-						  .count = 1, .exact_count = 1 } };
+/* localhost leads outside by its port alone. */
+static struct host_port host_port = { .origin = { "network.host_ports[0]" } };
+static const struct policy policy = { .network = { .mode = NETWORK_GATE, .default_verdict = VERDICT_DENY,
+						  .rules = &net_rule, .count = 1, .exact_count = 1,
+						  .host_ports = &host_port, .host_port_count = 1 } };
 static const struct injection injection = { &net_rule, "sk-real-0123456789" };
 
 static struct event_base *base;
@@ -128,6 +131,7 @@ static int listen_on_loopback(void)
 	    getsockname(fd, (struct sockaddr *)&address, &size) < 0)
 		return -1;
 	port = ntohs(address.sin_port);
+	host_port.port = port;
 	return fd;
 }
 
