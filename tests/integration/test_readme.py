@@ -3,7 +3,6 @@
 What is to be typed in it is run word for word on a bare Debian (tools/bare-debian readme)."""
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -15,7 +14,8 @@ WORDS_MAX = 900
 
 
 def demo(form):
-    done = subprocess.run([sys.executable, ROOT / "tools/demo", os.environ["ATOLL_BIN"] + "/atoll", form], text=True, timeout=300,
+    atoll = os.environ.get("ATOLL_BIN", ROOT / "build/bin")
+    done = subprocess.run([sys.executable, ROOT / "tools/demo", f"{atoll}/atoll", form], text=True, timeout=300,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -32,8 +32,7 @@ def test_the_picture_is_what_happens():
 
 
 def test_the_readme_is_read_in_a_minute():
-    prose = re.sub(r"```.*?```", "", README, flags=re.S)
-    assert len(prose.split()) <= WORDS_MAX
+    assert len(README.split()) <= WORDS_MAX
 
 
 @pytest.mark.parametrize("guide", sorted(path.name for path in (ROOT / "doc/guide").glob("*.md")))
