@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/str.h"
+#include "client/program.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
@@ -314,18 +315,6 @@ int compiled_get(const struct compiled_request *request, struct compiled *ret_co
 	return r;
 }
 
-static int read_difference(int fd, struct buf *out)
-{
-	uint8_t bytes[4096];
-	ssize_t n;
-
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	while ((n = read(fd, bytes, sizeof bytes)) > 0)
-		buf_put(out, bytes, (size_t)n);
-	return n < 0 ? -errno : buf_error(out);
-}
-
 int compiled_narrow(const struct compiled_request *request, const char *narrowing, struct compiled *ret_compiled,
 		    struct buf *difference, struct err *err)
 {
@@ -339,7 +328,7 @@ int compiled_narrow(const struct compiled_request *request, const char *narrowin
 	r = compile(request, &job, ret_compiled, err);
 	if (r != 0)
 		return r;
-	r = read_difference(out_fd, difference);
+	r = program_text(out_fd, difference);
 	if (r < 0)
 		compiled_done(ret_compiled);
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "policy", "what the narrowing takes away cannot be read: %s",

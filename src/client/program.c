@@ -6,6 +6,9 @@
 
 #include "base/str.h"
 #include "client/dirs.h"
+#include "os/fd.h"
+
+enum { FDS_ABOVE = 8 }; /* where no program is handed anything */
 
 extern char **environ;
 
@@ -50,6 +53,41 @@ int program_run(const struct program *program, struct err *err)
 		return err_set(err, ERR_INTERNAL, EIO, stage, "%s was ended by signal %d", program->name,
 			       signal);
 	return r;
+}
+
+int program_look(const struct program_look *look, int *ret_text_fd, struct err *err)
+{
+	const char *stage = look->stage ? look->stage : "start";
+	cleanup_fd int text_fd = fd_memfd_new("text"), numbers_fd = fd_memfd_new("numbers");
+	struct program program = { .name = look->name, .stage = look->stage, .argv = look->argv, .fd_count = 2 };
+	int r;
+
+	text_fd = text_fd < 0 ? text_fd : fd_move_above(text_fd, FDS_ABOVE);
+	numbers_fd = numbers_fd < 0 ? numbers_fd : fd_move_above(numbers_fd, FDS_ABOVE);
+	r = text_fd < 0 ? text_fd : numbers_fd;
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, stage, "memory for what is shown: %s", strerror(-r));
+	program.fds[0] = (struct spawn_fd){ text_fd, STDOUT_FILENO };
+	program.fds[1] = (struct spawn_fd){ numbers_fd, look->numbers_to };
+	r = program_run(&program, err);
+	if (r < 0)
+		return r;
+	if (r <= 1 && pread(numbers_fd, look->numbers, look->numbers_size, 0) != (ssize_t)look->numbers_size)
+		return err_set(err, ERR_INTERNAL, EPROTO, stage, "%s: %s", look->name, strerror(EPROTO));
+	*ret_text_fd = take_fd(&text_fd);
+	return r;
+}
+
+int program_text(int fd, struct buf *out)
+{
+	uint8_t bytes[4096];
+	ssize_t n;
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((n = read(fd, bytes, sizeof bytes)) > 0)
+		buf_put(out, bytes, (size_t)n);
+	return n < 0 ? -errno : buf_error(out);
 }
 
 int program_check_words(const struct words *words, struct err *err)

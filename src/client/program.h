@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/words.h"
@@ -26,6 +27,24 @@ int program_start(const struct program *program, pid_t *ret_pid, struct err *err
 
 /* Starts it and waits: its exit status, or negative with *err, also where a signal ended it. */
 int program_run(const struct program *program, struct err *err) MUST_USE;
+
+/*
+ * One that looks at something: it prints, and writes numbers beside that. What it says to stderr is for people.
+ * numbers: of a struct that both know; filled where the exit status is 0 or 1.
+ */
+struct program_look {
+	const char *name, *stage;        /* as in struct program */
+	const char *const *argv;
+	int numbers_to;                  /* the descriptor that it writes them to */
+	void *numbers;
+	size_t numbers_size;
+};
+
+/* Runs it: its exit status, with what it printed in *ret_text_fd (owned by the caller), or negative with *err. */
+int program_look(const struct program_look *look, int *ret_text_fd, struct err *err) MUST_USE;
+
+/* Appends all that a program printed into this memory file. -ENOBUFS where it is more than out takes. */
+int program_text(int fd, struct buf *out) MUST_USE;
 
 /* Becomes the program that the first word names. Returns only where that fails: negative, with *err of this stage. */
 int program_become(const char *stage, const struct words *words, struct err *err) MUST_USE;

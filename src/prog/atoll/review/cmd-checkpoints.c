@@ -19,7 +19,7 @@
  * changed since the one before. atoll-stage compares them; the first one is compared with the host.
  */
 
-enum { TEXT_MAX = 64 << 20, CHANGES_MAX = 16 << 20, FDS_ABOVE = 8, TIME_SHOWN = 19, MESSAGE_SHOWN = 60 };
+enum { TEXT_MAX = 64 << 20, CHANGES_MAX = 16 << 20, TIME_SHOWN = 19, MESSAGE_SHOWN = 60 };
 
 struct checkpoints_options {
 	bool json;
@@ -43,46 +43,35 @@ static int fail(int r, const char *what, struct err *err)
 
 static int take_changes(int fd, struct buf *out)
 {
-	char bytes[4096];
-	ssize_t n;
+	int r = program_text(fd, out);
 
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	while ((n = read(fd, bytes, sizeof bytes)) > 0)
-		buf_put(out, bytes, (size_t)n);
 	while (out->size && out->bytes[out->size - 1] == '\n')
 		out->size--;
-	return n < 0 ? -errno : buf_error(out);
+	return r;
 }
 
 /* How a checkpoint differs from the one before, NULL: from the host; with --json its changes, as an array. */
 static int compare(const struct listing *listing, const char *name, const char *before,
 		   struct stage_difference *ret_numbers, struct buf *changes, struct err *err)
 {
-	cleanup_fd int text_fd = fd_memfd_new("text"), numbers_fd = fd_memfd_new("numbers");
+	struct program_look how = { .name = "atoll-stage", .stage = "stage", .numbers_to = STAGE_DIFFERENCE_FD,
+				    .numbers = ret_numbers, .numbers_size = sizeof *ret_numbers };
 	cleanup_words struct words words = { 0 };
-	struct program program = { .name = "atoll-stage", .stage = "stage", .fd_count = 2 };
+	cleanup_fd int text_fd = FD_NONE;
 	int r;
 
-	text_fd = text_fd < 0 ? text_fd : fd_move_above(text_fd, FDS_ABOVE);
-	numbers_fd = numbers_fd < 0 ? numbers_fd : fd_move_above(numbers_fd, FDS_ABOVE);
-	if (text_fd < 0 || numbers_fd < 0)
-		return fail(text_fd < 0 ? text_fd : numbers_fd, "no memory files can be made", err);
 	staged_words(&words, "compare", listing->state, listing->session);
 	words_add_option(&words, "--snapshot", name);
 	words_add_option(&words, "--before", before ? listing->session : NULL);
 	words_add_option(&words, "--before-snapshot", before);
 	words_add(&words, "--numbers");
 	words_add_flag(&words, listing->json, "--json");
-	program.argv = (const char *const *)words.list;
-	program.fds[0] = (struct spawn_fd){ text_fd, STDOUT_FILENO };
-	program.fds[1] = (struct spawn_fd){ numbers_fd, STAGE_DIFFERENCE_FD };
+	how.argv = (const char *const *)words.list;
 	r = program_check_words(&words, err);
-	r = r < 0 ? r : program_run(&program, err);
+	r = r < 0 ? r : program_look(&how, &text_fd, err);
 	if (r < 0)
 		return r;
-	if (r > STAGE_DIFFERS ||
-	    pread(numbers_fd, ret_numbers, sizeof *ret_numbers, 0) != (ssize_t)sizeof *ret_numbers)
+	if (r > STAGE_DIFFERS)
 		return err_set(err, ERR_STATE, EIO, "checkpoints", "checkpoint %s cannot be compared", name);
 	r = listing->json ? take_changes(text_fd, changes) : 0;
 	return r < 0 ? fail(r, "what changed cannot be read", err) : 0;

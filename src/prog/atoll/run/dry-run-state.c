@@ -225,40 +225,17 @@ int dry_run_go_back(struct dry_run *dry, struct err *err)
 
 /* ---- what came of it ---- */
 
-/* Starts one of the programs that look, with what it prints in *ret_text_fd and its numbers in numbers. */
-struct look {
-	const char *name;
-	const char *const *argv;
-	int numbers_to;              /* the descriptor that the program writes them to */
-	void *numbers;
-	size_t numbers_size;
-};
-
-static int look(const struct look *look, int *ret_text_fd, struct err *err)
+static int look(const struct program_look *look, int *ret_text_fd, struct err *err)
 {
-	cleanup_fd int text_fd = fd_memfd_new("text"), numbers_fd = fd_memfd_new("numbers");
-	struct program program = { .name = look->name, .argv = look->argv, .fd_count = 2 };
-	int status;
+	int text_fd = FD_NONE, status = program_look(look, &text_fd, err);
 
-	text_fd = text_fd < 0 ? text_fd : fd_move_above(text_fd, FDS_ABOVE);
-	numbers_fd = numbers_fd < 0 ? numbers_fd : fd_move_above(numbers_fd, FDS_ABOVE);
-	if (text_fd < 0 || numbers_fd < 0)
-		return fail(err, text_fd < 0 ? text_fd : numbers_fd, "memory for what is shown");
-	program.fds[0].from = text_fd;
-	program.fds[0].to = STDOUT_FILENO;
-	program.fds[1].from = numbers_fd;
-	program.fds[1].to = look->numbers_to;
-	status = program_run(&program, err);
 	if (status < 0)
 		return status;
-	/* It has said why. */
-	if (status > 1)
-		return err_set(err, ERR_STATE, EIO, "dry-run", "what came of the trial cannot be looked at");
-	if (pread(numbers_fd, look->numbers, look->numbers_size, 0) != (ssize_t)look->numbers_size)
-		return fail(err, -EPROTO, look->name);
 	close_fd(ret_text_fd);
-	*ret_text_fd = take_fd(&text_fd);
-	return status;
+	*ret_text_fd = text_fd;
+	/* It has said why. */
+	return status > 1 ? err_set(err, ERR_STATE, EIO, "dry-run", "what came of the trial cannot be looked at")
+			  : status;
 }
 
 static int look_at_log(struct dry_run *dry, struct err *err)
@@ -266,7 +243,7 @@ static int look_at_log(struct dry_run *dry, struct err *err)
 	char log[PATH_MAX];
 	const char *form = dry->given->json ? "json" : "text";
 	const char *argv[] = { "atoll-learn", "effects", form, log, "-", dry->trial.id, "-", NULL };
-	const struct look how = { .name = "atoll-learn", .argv = argv, .numbers_to = LEARN_NUMBERS_FD,
+	const struct program_look how = { .name = "atoll-learn", .argv = argv, .numbers_to = LEARN_NUMBERS_FD,
 				  .numbers = &dry->effects, .numbers_size = sizeof dry->effects };
 	int r = session_path(dry->state, dry->trial.id, "audit.jsonl", log, sizeof log);
 
@@ -283,7 +260,7 @@ static int compare(struct dry_run *dry, const struct states *states, struct stag
 		   int *ret_fd, struct err *err)
 {
 	cleanup_words struct words words = { 0 };
-	struct look how = { .name = "atoll-stage", .numbers_to = STAGE_DIFFERENCE_FD, .numbers = ret_numbers,
+	struct program_look how = { .name = "atoll-stage", .numbers_to = STAGE_DIFFERENCE_FD, .numbers = ret_numbers,
 			    .numbers_size = sizeof *ret_numbers };
 	int r;
 
