@@ -71,10 +71,13 @@ enum {
 	ATOLL_E_TIMEOUT = -9,
 	ATOLL_E_GONE = -10,      /* the sandbox has ended, or is ending */
 	ATOLL_E_BUSY = -11,
+	ATOLL_E_DENIED = -12,    /* the file system or the policy of the sandbox says no */
 	ATOLL_E_LIMIT = -14,     /* too many, too large */
+	ATOLL_E_UNSUPPORTED = -15, /* this sandbox cannot do that, or does not know it yet */
 	ATOLL_E_FORKED = -16,    /* the handle belongs to the parent */
 	ATOLL_E_PROTOCOL = -17,  /* the other end speaks of what this library does not know */
 	ATOLL_E_IDENTITY = -18,  /* the user of this process changed, or its real and effective ids differ */
+	ATOLL_E_EXISTS = -19,
 	ATOLL_E_NO_MEMORY = -20
 };
 
@@ -98,6 +101,11 @@ enum {                           /* kinds of records */
 	ATOLL_ANSWER,            /* atoll_answer() */
 	ATOLL_LOOK,              /* atoll_look() */
 	ATOLL_HOLD,              /* atoll_hold() */
+	ATOLL_ATTACH,            /* atoll_attach() */
+	ATOLL_ATTRIBUTES,        /* atoll_setattr() */
+	ATOLL_UPDATE,            /* atoll_update() */
+	ATOLL_OPEN,              /* atoll_open() */
+	ATOLL_READDIR,           /* atoll_readdir() */
 	/* these come from the library */
 	ATOLL_EVENT = 32,
 	ATOLL_RESULT,            /* of requests */
@@ -106,13 +114,15 @@ enum {                           /* kinds of records */
 	ATOLL_CHANGE,            /* atoll_diff() and what came of _apply(), _undo() */
 	ATOLL_QUESTION,
 	ATOLL_GRANT,
-	ATOLL_LINE               /* atoll_log() */
+	ATOLL_LINE,              /* atoll_log() */
+	ATOLL_COMMAND_INFO,      /* rows of atoll_commands() */
+	ATOLL_ENTRY              /* rows of atoll_readdir() */
 };
 
 enum {                           /* the key "event" of ATOLL_EVENT */
 	ATOLL_EVENT_READY = 1,   /* the sandbox lives */
 	ATOLL_EVENT_FAILED,      /* it does not; where, what, hint, code. END follows */
-	ATOLL_EVENT_STARTED,     /* command, main; terminal: of a pty; stdin, stdout, stderr of streams=pipe */
+	ATOLL_EVENT_STARTED,     /* command, main, pid; terminal: of a pty; stdin, stdout, stderr of streams=pipe */
 	ATOLL_EVENT_OUTPUT,      /* command, stream (1, 2), bytes; of streams=capture */
 	ATOLL_EVENT_STOPPED,     /* command, signal; of a command with a pty: others stop unseen */
 	ATOLL_EVENT_EXIT,        /* command, status, exit or signal, errno, ended */
@@ -126,8 +136,9 @@ enum {                           /* the key "event" of ATOLL_EVENT */
 	ATOLL_EVENT_LOG,         /* seq, record: a line of the log */
 	ATOLL_EVENT_LOST,        /* of, count, from, to: events that nobody read in time; the log has all */
 	ATOLL_EVENT_DONE,        /* ticket, code, and the result, or where, what, hint */
-	ATOLL_EVENT_END          /* ended, status; the last one, and it always comes. ended "lost": it was killed;
+	ATOLL_EVENT_END,         /* ended, status; the last one, and it always comes. ended "lost": it was killed;
 				    "unreachable": it goes on, and requests say why this handle is none of it */
+	ATOLL_EVENT_WATCH        /* watch, change, path: of atoll_watch() by this handle, whatever it subscribes to */
 };
 
 /* ---- records ---- */
@@ -247,15 +258,47 @@ ATOLL_API int atoll_wait(atoll_sandbox *sandbox, int timeout_ms, atoll_record **
 /*
  * Runs one more command. Result: command, its number in all events; with streams=pipe stdin, stdout and stderr. STARTED
  * brings the terminal of streams=pty.
+ *
+ * With "keep" and "streams" it lasts: it goes on when its client is gone. What it writes then stands in a ring of
+ * bounded size, the oldest is dropped, and its input stays open until atoll_close_input(). Its terminal comes with the
+ * result, as a stream socket that is connected with it (for both directions), and its size changes by atoll_resize()
+ * of any handle.
  */
 ATOLL_API int atoll_exec(atoll_sandbox *sandbox, const atoll_record *command, uint64_t *ticket,
 			 atoll_record **result, struct atoll_error *error);
 
-/* The size of the terminal of a command that this handle started. */
+/*
+ * Those that run, and those that ended in the last 30 s, from the first one whose number is greater than after. Result:
+ * rows (ATOLL_COMMAND_INFO) by atoll_rows(); next: what to ask after for more, 0: these are all.
+ */
+ATOLL_API int atoll_commands(atoll_sandbox *sandbox, uint64_t after, uint64_t *ticket, atoll_record **result,
+			     struct atoll_error *error);
+
+/*
+ * Fresh streams of a command that lasts, also one that has just ended: first what is in its ring, then what it writes
+ * from now on. Several may be attached; what is in the ring goes to the first. Result: stdin (for writing; its end says
+ * nothing to the command), stdout, stderr, or terminal; dropped. how: may be NULL. ATOLL_E_NOT_FOUND: there is no such
+ * command, or it does not last; ATOLL_E_LIMIT.
+ */
+ATOLL_API int atoll_attach(atoll_sandbox *sandbox, uint64_t command, const atoll_record *how, uint64_t *ticket,
+			   atoll_record **result, struct atoll_error *error);
+
+/*
+ * The end of the input of a command that lasts, once what was written is with it: for all who are attached. Not of a
+ * terminal, where a program ends its input by the character for it: ATOLL_E_INVALID.
+ */
+ATOLL_API int atoll_close_input(atoll_sandbox *sandbox, uint64_t command, uint64_t *ticket, atoll_record **result,
+				struct atoll_error *error);
+
+/* The rows of the result of atoll_commands() or atoll_readdir(), which may be freed then. */
+ATOLL_API int atoll_rows(atoll_sandbox *sandbox, const atoll_record *result, atoll_cursor **ret,
+			 struct atoll_error *error);
+
+/* The size of the terminal of a command that this handle started, or of one that lasts. */
 ATOLL_API int atoll_resize(atoll_sandbox *sandbox, uint64_t command, uint32_t rows, uint32_t columns,
 			   struct atoll_error *error);
 
-/* To the command's process group. */
+/* To the command's process group, whoever started it. */
 ATOLL_API int atoll_signal(atoll_sandbox *sandbox, uint64_t command, int32_t signal, uint64_t *ticket,
 			   atoll_record **result, struct atoll_error *error);
 
@@ -284,6 +327,10 @@ ATOLL_API int atoll_stop(atoll_sandbox *sandbox, uint32_t grace_ms, uint64_t *ti
 ATOLL_API int atoll_deadline(atoll_sandbox *sandbox, uint64_t ms, uint64_t *ticket, atoll_record **result,
 			     struct atoll_error *error);
 
+/* Changes what update has: its labels, as a whole. They stand in ATOLL_INFO, also when it has ended. */
+ATOLL_API int atoll_update(atoll_sandbox *sandbox, const atoll_record *update, uint64_t *ticket,
+			   atoll_record **result, struct atoll_error *error);
+
 /* Another policy for the network; what else differs is refused and named. Result: ended, connections. */
 ATOLL_API int atoll_change(atoll_sandbox *sandbox, const atoll_policy *policy, uint64_t *ticket,
 			   atoll_record **result, struct atoll_error *error);
@@ -295,6 +342,86 @@ ATOLL_API int atoll_sample(atoll_sandbox *sandbox, uint64_t *ticket, atoll_recor
 /* Result: status: the same and more, for programs that read JSON. */
 ATOLL_API int atoll_status(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result,
 			   struct atoll_error *error);
+
+/* ---- files, as the sandbox sees them ---- */
+
+/*
+ * Done inside by a process of the box with the sandbox's user, its mounts and its rules: no path leads out. Paths are
+ * absolute ("~" is the caller's business). Each request is a record in the log before it happens. Files answer while
+ * everything stands still. A file system inside that does not answer costs ATOLL_E_TIMEOUT, and nobody else waits.
+ */
+
+enum {                           /* "flags" of ATOLL_OPEN */
+	ATOLL_OPEN_READ = 1 << 0,
+	ATOLL_OPEN_WRITE = 1 << 1,
+	ATOLL_OPEN_APPEND = 1 << 2,
+	ATOLL_OPEN_CREATE = 1 << 3,
+	ATOLL_OPEN_EXCLUSIVE = 1 << 4, /* with CREATE: ATOLL_E_EXISTS where it is there */
+	ATOLL_OPEN_TRUNCATE = 1 << 5,
+	ATOLL_OPEN_PARENTS = 1 << 6    /* with CREATE: and directories that are missing */
+};
+
+enum {                           /* flags of atoll_stat() */
+	ATOLL_STAT_NOFOLLOW = 1 << 0,  /* of a link itself */
+	ATOLL_STAT_ATTRIBUTES = 1 << 1 /* "attributes", too */
+};
+
+enum { ATOLL_REMOVE_RECURSIVE = 1 << 0 };
+
+enum {                           /* flags of atoll_watch() */
+	ATOLL_WATCH_RECURSIVE = 1 << 0,
+	ATOLL_WATCH_ENTRIES = 1 << 1   /* events have the keys of ATOLL_ENTRY, too */
+};
+
+/*
+ * A regular file, never anything else (ATOLL_E_INVALID). how: may be NULL: for reading. Result: file, a descriptor, and
+ * what ATOLL_ENTRY has. What is written counts as what a program inside writes.
+ */
+ATOLL_API int atoll_open(atoll_sandbox *sandbox, const char *path, const atoll_record *how, uint64_t *ticket,
+			 atoll_record **result, struct atoll_error *error);
+
+/* Result: what ATOLL_ENTRY has; of a link: target and target_type, too. */
+ATOLL_API int atoll_stat(atoll_sandbox *sandbox, const char *path, uint32_t flags, uint64_t *ticket,
+			 atoll_record **result, struct atoll_error *error);
+
+/*
+ * What is in a directory and below it, links not followed, in no order. how: may be NULL. Result: rows by atoll_rows();
+ * next: what "from" is for more, 0: these are all. What changes meanwhile may be left out or come twice.
+ */
+ATOLL_API int atoll_readdir(atoll_sandbox *sandbox, const char *path, const atoll_record *how, uint64_t *ticket,
+			    atoll_record **result, struct atoll_error *error);
+
+/* With those above it. ATOLL_E_EXISTS: it, or something else, is there. */
+ATOLL_API int atoll_mkdir(atoll_sandbox *sandbox, const char *path, uint32_t mode, uint64_t *ticket,
+			  atoll_record **result, struct atoll_error *error);
+
+/* rename(2), within one file system. */
+ATOLL_API int atoll_move(atoll_sandbox *sandbox, const char *from, const char *to, uint64_t *ticket,
+			 atoll_record **result, struct atoll_error *error);
+
+/* A file, a link, an empty directory, or with ATOLL_REMOVE_RECURSIVE all that is in it; links are never followed. */
+ATOLL_API int atoll_remove(atoll_sandbox *sandbox, const char *path, uint32_t flags, uint64_t *ticket,
+			   atoll_record **result, struct atoll_error *error);
+
+/* Changes what attributes has; "attributes" as a whole. */
+ATOLL_API int atoll_setattr(atoll_sandbox *sandbox, const char *path, const atoll_record *attributes,
+			    uint64_t *ticket, atoll_record **result, struct atoll_error *error);
+
+/*
+ * Events WATCH of a directory until atoll_unwatch() or the end of the handle. Result: watch, their number. An event
+ * with the change "overflow" says that some are lost: look again. ATOLL_E_LIMIT: too many directories.
+ */
+ATOLL_API int atoll_watch(atoll_sandbox *sandbox, const char *path, uint32_t flags, uint64_t *ticket,
+			  atoll_record **result, struct atoll_error *error);
+ATOLL_API int atoll_unwatch(atoll_sandbox *sandbox, uint64_t watch, uint64_t *ticket, atoll_record **result,
+			    struct atoll_error *error);
+
+/*
+ * A connection to a TCP port of the sandbox's own loopback: family 4, 6, or 0 for whichever answers. Result: socket.
+ * What the policy says of the network is of no concern to it; ports of atoll's own are never reached (ATOLL_E_DENIED).
+ */
+ATOLL_API int atoll_connect(atoll_sandbox *sandbox, uint16_t port, uint32_t family, uint64_t *ticket,
+			    atoll_record **result, struct atoll_error *error);
 
 /* ---- questions ---- */
 

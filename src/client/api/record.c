@@ -43,7 +43,7 @@ struct atoll_record *record_new(uint32_t kind)
 
 atoll_record *atoll_record_new(uint32_t kind)
 {
-	bool is_callers = (kind >= ATOLL_CONTEXT && kind <= ATOLL_HOLD) || kind == ATOLL_QUESTION;
+	bool is_callers = (kind >= ATOLL_CONTEXT && kind <= ATOLL_READDIR) || kind == ATOLL_QUESTION;
 
 	return is_callers ? record_new(kind) : NULL;
 }
