@@ -72,6 +72,7 @@ enum {
 	ATOLL_E_GONE = -10,      /* the sandbox has ended, or is ending */
 	ATOLL_E_BUSY = -11,
 	ATOLL_E_DENIED = -12,    /* the file system or the policy of the sandbox says no */
+	ATOLL_E_CONFLICT = -13,  /* it is parked with another policy, or for other places */
 	ATOLL_E_LIMIT = -14,     /* too many, too large */
 	ATOLL_E_UNSUPPORTED = -15, /* this sandbox cannot do that, or does not know it yet */
 	ATOLL_E_FORKED = -16,    /* the handle belongs to the parent */
@@ -92,7 +93,7 @@ enum {                           /* types of values */
 enum {                           /* kinds of records */
 	ATOLL_CONTEXT = 1,       /* atoll_context_new() */
 	ATOLL_POLICY,            /* atoll_policy_load() */
-	ATOLL_SANDBOX,           /* atoll_create(), atoll_fork() */
+	ATOLL_SANDBOX,           /* atoll_create(), atoll_fork(), atoll_take() */
 	ATOLL_COMMAND,           /* atoll_exec() */
 	ATOLL_FILTER,            /* atoll_list() */
 	ATOLL_SNAPSHOT,          /* atoll_snapshot(), and what atoll_snapshots() lists */
@@ -106,6 +107,7 @@ enum {                           /* kinds of records */
 	ATOLL_UPDATE,            /* atoll_update() */
 	ATOLL_OPEN,              /* atoll_open() */
 	ATOLL_READDIR,           /* atoll_readdir() */
+	ATOLL_SHAPE,             /* atoll_park() */
 	/* these come from the library */
 	ATOLL_EVENT = 32,
 	ATOLL_RESULT,            /* of requests */
@@ -138,7 +140,8 @@ enum {                           /* the key "event" of ATOLL_EVENT */
 	ATOLL_EVENT_DONE,        /* ticket, code, and the result, or where, what, hint */
 	ATOLL_EVENT_END,         /* ended, status; the last one, and it always comes. ended "lost": it was killed;
 				    "unreachable": it goes on, and requests say why this handle is none of it */
-	ATOLL_EVENT_WATCH        /* watch, change, path: of atoll_watch() by this handle, whatever it subscribes to */
+	ATOLL_EVENT_WATCH,       /* watch, change, path: of atoll_watch() by this handle, whatever it subscribes to */
+	ATOLL_EVENT_PARKED       /* it waits for atoll_take() */
 };
 
 /* ---- records ---- */
@@ -218,6 +221,31 @@ ATOLL_API int atoll_create(atoll_context *context, const atoll_policy *policy, c
 ATOLL_API int atoll_fork(atoll_sandbox *origin, const atoll_policy *policy, const atoll_record *record,
 			 atoll_sandbox **ret, struct atoll_error *error);
 
+/*
+ * Builds the walls of a sandbox for somebody who comes later, so that atoll_take() costs him a tenth of atoll_create().
+ * Returns at once: PARKED or FAILED follows. Until it is taken it is nobody's sandbox: no atoll_list() has it, it
+ * answers no request and has no log, and it ends with its handle, when "age_ms" are over, and with FAILED where what
+ * it was built from changed: something was mounted on the host, or at atoll_take() a file of the policy, a program of
+ * atoll's or a kernel setting is another one. Policies with secrets, an agent's places or published ports, and projects
+ * with anything in them, are refused by ATOLL_E_POLICY in FAILED.
+ *
+ * A pool is the caller's to keep: park ahead, take the oldest that has said PARKED, and park the next when a create was
+ * answered, not before. Each has three descriptors here, and elsewhere what doc/bench.md says. No bound on how many
+ * there are is kept here: the memory that they may take is the caller's to say.
+ */
+ATOLL_API int atoll_park(atoll_context *context, const atoll_record *shape, const atoll_policy *policy,
+			 atoll_sandbox **ret, struct atoll_error *error);
+
+/*
+ * Makes a parked one the sandbox that record asks for, once: id, log, clocks and all that is counted begin now. Returns
+ * at once, and READY or FAILED and END follow, as of atoll_create(). It may be called before PARKED, which still comes
+ * then. atoll_id() is another one afterwards. ATOLL_E_CONFLICT: it is parked with another policy; ATOLL_E_INVALID for
+ * what is settled at parking ("host_ports") or needs a start of its own ("token", "record", "replay"): it stays parked.
+ * ATOLL_E_GONE: it has ended; ATOLL_E_BUSY: it was taken.
+ */
+ATOLL_API int atoll_take(atoll_sandbox *parked, const atoll_policy *policy, const atoll_record *record,
+			 struct atoll_error *error);
+
 /* One by id, beginning of an id, or name. Running: its events come from now on. Ended: END comes at once. */
 ATOLL_API int atoll_find(atoll_context *context, const char *id_or_name, atoll_sandbox **ret,
 			 struct atoll_error *error);
@@ -233,13 +261,13 @@ ATOLL_API int atoll_find_newest(atoll_context *context, const atoll_record *filt
 ATOLL_API int atoll_list(atoll_context *context, const atoll_record *filter, atoll_cursor **ret,
 			 struct atoll_error *error);
 
-/* 12 characters, as long as the handle. */
+/* 12 characters, as long as the handle, or until atoll_take(). */
 ATOLL_API const char *atoll_id(const atoll_sandbox *sandbox);
 
 /* What is on record of it, also when it has ended. */
 ATOLL_API int atoll_info(atoll_sandbox *sandbox, atoll_record **ret, struct atoll_error *error);
 
-/* The handle; the sandbox goes on. Commands started by it without "keep" get SIGHUP. */
+/* The handle; the sandbox goes on, but where it is parked. Commands started by it without "keep" get SIGHUP. */
 ATOLL_API void atoll_sandbox_free(atoll_sandbox *sandbox);
 
 /* ---- events ---- */

@@ -24,3 +24,17 @@ void link_send_failure(int socket_fd, const struct err *err)
 	if (frame_end(&out) == 0)
 		(void)!frame_send(socket_fd, &out, NULL, 0);
 }
+
+int link_send_parked(int socket_fd)
+{
+	char memory[64];
+	struct buf out;
+	int r;
+
+	buf_init_fixed(&out, memory, sizeof memory);
+	frame_begin(&out, LINK_EVENT);
+	frame_put_u64(&out, 0);
+	frame_put_u32(&out, LINK_EVENT_PARKED);
+	r = frame_end(&out);
+	return r == 0 ? frame_send(socket_fd, &out, NULL, 0) : r;
+}

@@ -31,6 +31,9 @@ enum { LINK_START_FD = 3, LINK_SOCKET_FD, LINK_FIRST_FD, LINK_FDS_MAX = 8, LINK_
 enum link_message {
 	/* a start, in a sealed memfd */
 	LINK_START = 16,         /* fields: of a sandbox, or of a job */
+	/* starter -> the box that it had parked: before it is greeted */
+	LINK_TAKE,               /* fields: what the start left open; fds: those that they count. READY follows, or the
+				    end */
 	/* client -> box */
 	LINK_HELLO = 32,         /* u32 lowest, u32 highest protocol that is spoken; -> LINK_WELCOME, and the end where
 				    it is another one */
@@ -79,6 +82,7 @@ enum link_event {
 	LINK_EVENT_DONE,         /* made by the library */
 	LINK_EVENT_END,          /* "ended", "status"; the last one */
 	LINK_EVENT_COUNT,
+	LINK_EVENT_PARKED = 19,  /* it waits for LINK_TAKE; nobody subscribes to it */
 };
 
 struct err;
@@ -91,3 +95,6 @@ void link_put_error(struct buf *out, const struct err *err);
 
 /* LINK_EVENT_FAILED, from a starter's own process; what nobody hears is lost. */
 void link_send_failure(int socket_fd, const struct err *err);
+
+/* LINK_EVENT_PARKED. Negative: nobody hears it. */
+int link_send_parked(int socket_fd) MUST_USE;

@@ -91,6 +91,8 @@ int sandbox_need(struct atoll_sandbox *sandbox, uint32_t protocol, struct atoll_
 	uint64_t until_ns = until(sandbox->context->timeout_ms);
 	int r = 0;
 
+	if (sandbox->parked)
+		return fault_set(error, ATOLL_E_BUSY, EBUSY, "session", "it is parked: atoll_take() comes first");
 	/* It was greeted with no less. */
 	if (sandbox->context->own_commands && sandbox->socket_fd >= 0)
 		return 0;
@@ -132,7 +134,8 @@ uint64_t sandbox_begin(struct atoll_sandbox *sandbox, struct buf *out, enum link
 int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int *fds, size_t fd_count,
 		 struct atoll_error *error)
 {
-	int r = sandbox->socket_fd < 0 ? -EPIPE : frame_send(sandbox->socket_fd, out, fds, fd_count);
+	int r = sandbox->parked ? -EBUSY
+		: sandbox->socket_fd < 0 ? -EPIPE : frame_send(sandbox->socket_fd, out, fds, fd_count);
 
 	switch (r) {
 	case 0:
@@ -144,6 +147,8 @@ int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int
 			continue;
 		sandbox_wake(sandbox);
 		return sandbox_set_gone(sandbox, error);
+	case -EBUSY:
+		return fault_set(error, ATOLL_E_BUSY, EBUSY, "session", "it is parked: atoll_take() comes first");
 	case -EAGAIN:
 	case -ETOOMANYREFS:
 		return fault_set(error, ATOLL_E_AGAIN, -r, "session", "the sandbox has not read what was sent before");

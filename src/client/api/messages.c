@@ -18,7 +18,8 @@
 enum { MESSAGE_FDS = 4 };
 
 _Static_assert((int)ATOLL_EVENT_END == (int)LINK_EVENT_END && (int)ATOLL_EVENT_LOG == (int)LINK_EVENT_LOG &&
-		       (int)ATOLL_EVENT_DENIAL == (int)LINK_EVENT_DENIAL,
+		       (int)ATOLL_EVENT_DENIAL == (int)LINK_EVENT_DENIAL &&
+		       (int)ATOLL_EVENT_PARKED == (int)LINK_EVENT_PARKED,
 	       "events have the same numbers");
 
 /* ---- the end ---- */

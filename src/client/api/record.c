@@ -43,7 +43,7 @@ struct atoll_record *record_new(uint32_t kind)
 
 atoll_record *atoll_record_new(uint32_t kind)
 {
-	bool is_callers = (kind >= ATOLL_CONTEXT && kind <= ATOLL_READDIR) || kind == ATOLL_QUESTION;
+	bool is_callers = (kind >= ATOLL_CONTEXT && kind <= ATOLL_SHAPE) || kind == ATOLL_QUESTION;
 
 	return is_callers ? record_new(kind) : NULL;
 }
@@ -328,6 +328,11 @@ bool record_u64(const struct atoll_record *record, const char *key, uint64_t *re
 	if (value)
 		*ret = value->number;
 	return value != NULL;
+}
+
+bool record_has(const struct atoll_record *record, const char *key)
+{
+	return record && find(record, key);
 }
 
 int record_fd(const struct atoll_record *record, const char *key)

@@ -49,5 +49,8 @@ int record_put_fields(const struct atoll_record *record, const char *const *skip
 const char *record_string(const struct atoll_record *record, const char *key);
 bool record_u64(const struct atoll_record *record, const char *key, uint64_t *ret);
 
+/* Whether it is set, of whatever type; record may be NULL. */
+bool record_has(const struct atoll_record *record, const char *key);
+
 /* Borrowed; FD_NONE where there is none. */
 int record_fd(const struct atoll_record *record, const char *key);

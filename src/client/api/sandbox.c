@@ -127,6 +127,7 @@ void atoll_sandbox_free(atoll_sandbox *sandbox)
 	close_fd(&sandbox->wake_fd);
 	close_fd(&sandbox->epoll_fd);
 	free(sandbox->refusal);
+	free(sandbox->parked);
 	atoll_context_free(sandbox->context);
 	free(sandbox);
 }

@@ -49,6 +49,13 @@ struct refusal {
 	struct err err;
 };
 
+/* What a parked one was built under. */
+struct parked {
+	uint8_t hash[32];
+	bool has_hash;
+	uint64_t device, inode;  /* of the policy's memory, where it has no hash */
+};
+
 struct atoll_sandbox {
 	struct atoll_context *context;
 	char id[SESSION_ID_SIZE];
@@ -60,6 +67,7 @@ struct atoll_sandbox {
 	struct refusal *refusal; /* owned; NULL: none: it lives, and does not speak with this handle */
 	bool is_over;            /* END was queued */
 	bool has_failed;
+	struct parked *parked;   /* owned; NULL: it is a sandbox */
 	uint64_t next_ticket;
 	uint32_t credit;         /* to be given back */
 	struct queued *first, **last;
@@ -107,7 +115,7 @@ void sandbox_doze(struct atoll_sandbox *sandbox);
 int sandbox_await(struct atoll_sandbox *sandbox, uint64_t ticket, struct atoll_record **ret,
 		  struct atoll_error *error) MUST_USE;
 
-/* Sends one message. 0, or ATOLL_E_*; AGAIN: its socket is full. */
+/* Sends one message. 0, or ATOLL_E_*; AGAIN: its socket is full; BUSY: it is parked. */
 int sandbox_send(struct atoll_sandbox *sandbox, const struct buf *out, const int *fds, size_t fd_count,
 		 struct atoll_error *error) MUST_USE;
 

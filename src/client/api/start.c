@@ -5,21 +5,27 @@
 #include "client/api/cursor.h"
 #include "client/api/fault.h"
 #include "client/api/policy.h"
-#include "client/api/sandbox.h"
-#include "client/api/spawn.h"
-#include "client/api/streams.h"
+#include "client/api/start.h"
 #include "os/fd.h"
 #include "session/control-socket.h"
 #include "session/record.h"
 
 /* How a handle comes to be: a sandbox that is started, or one that is there. */
 
-/* A policy hides the state and run-time directories that it was compiled for, and no others. */
 static bool is_of_same_places(const struct atoll_policy *policy, const struct atoll_context *context)
 {
 	return str_equal(policy->context->state, context->state) &&
 	       str_equal(policy->context->runtime, context->runtime) &&
 	       str_equal(policy->context->program, context->program);
+}
+
+int start_check_policy(const struct atoll_policy *policy, const struct atoll_context *context,
+		       struct atoll_error *error)
+{
+	int r = policy_check(policy, error);
+
+	return r == 0 && !is_of_same_places(policy, context)
+		       ? fault_set(error, ATOLL_E_INVALID, 0, "start", "the policy was loaded for other places") : r;
 }
 
 static int check_start(const struct atoll_context *context, const struct atoll_policy *policy, bool has_origin,
@@ -33,9 +39,7 @@ static int check_start(const struct atoll_context *context, const struct atoll_p
 	if (atoll_record_kind(record) != ATOLL_SANDBOX)
 		return fault_set(error, ATOLL_E_INVALID, 0, "start", "there is no record of this kind");
 	if (policy || !has_origin)
-		r = policy_check(policy, error);
-	if (r == 0 && policy && !is_of_same_places(policy, context))
-		r = fault_set(error, ATOLL_E_INVALID, 0, "start", "the policy was loaded for other places");
+		r = start_check_policy(policy, context, error);
 	if (r == 0 && !has_origin && record_string(record, "snapshot"))
 		r = fault_set(error, ATOLL_E_INVALID, 0, "start", "\"snapshot\" is for atoll_fork()");
 	if (r == 0 && (project ? project[0] != '/' : !has_origin))
@@ -43,14 +47,12 @@ static int check_start(const struct atoll_context *context, const struct atoll_p
 	return r;
 }
 
-/* The fds that go along are those of the record, then the policy's. */
-static int put_request(struct spawn_request *request, const struct atoll_policy *policy, const char *origin,
-		       const struct atoll_record *record, const struct stream_plan *plan)
+int start_put(struct spawn_request *request, const struct atoll_record *record, const char *const *skip,
+	      const struct stream_plan *plan)
 {
-	int r = record_put_fields(record, stream_keys, &request->frame, request->fds, LINK_FDS_MAX, &request->fd_count);
+	int r = record_put_fields(record, skip, &request->frame, request->fds, LINK_FDS_MAX, &request->fd_count);
 
 	field_put_string(&request->frame, "id", request->id);
-	field_put_string(&request->frame, "origin", origin);
 	if (plan->pty)
 		field_put_u64(&request->frame, "pty", plan->pty);
 	for (int i = 0; i < 3; i++) {
@@ -59,11 +61,22 @@ static int put_request(struct spawn_request *request, const struct atoll_policy 
 		field_put_fd(&request->frame, stream_keys[i], request->fd_count);
 		request->fds[request->fd_count++] = plan->fds[i];
 	}
-	if (policy) {
-		field_put_fd(&request->frame, "policy", request->fd_count);
-		request->fds[request->fd_count++] = policy->fd;
-	}
 	return r;
+}
+
+void start_put_policy(struct spawn_request *request, const struct atoll_policy *policy)
+{
+	field_put_fd(&request->frame, "policy", request->fd_count);
+	request->fds[request->fd_count++] = policy->fd;
+}
+
+void start_adopt_streams(struct atoll_sandbox *sandbox, struct stream_plan *plan)
+{
+	if (!plan->ours)
+		return;
+	sandbox->streams = plan->ours;
+	sandbox->streams->command = MAIN_COMMAND;
+	plan->ours = NULL;
 }
 
 static int adopt(struct atoll_context *context, const char *id, int socket_fd, struct stream_plan *plan,
@@ -74,11 +87,7 @@ static int adopt(struct atoll_context *context, const char *id, int socket_fd, s
 
 	if (r < 0)
 		return fault_errno(error, r, "start");
-	if (plan->ours) {
-		sandbox->streams = plan->ours;
-		sandbox->streams->command = MAIN_COMMAND;
-		plan->ours = NULL;
-	}
+	start_adopt_streams(sandbox, plan);
 	*ret = sandbox;
 	return 0;
 }
@@ -98,7 +107,10 @@ static int start(struct atoll_context *context, const struct atoll_policy *polic
 	request.id = id;
 	request.greet = sandbox_greet;
 	if (r == 0) {
-		r = put_request(&request, policy, origin, record, &plan);
+		r = start_put(&request, record, stream_keys, &plan);
+		field_put_string(&request.frame, "origin", origin);
+		if (policy)
+			start_put_policy(&request, policy);
 		r = r < 0 ? fault_errno(error, r, "start") : 0;
 	}
 	if (r == 0)
