@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "service/protocol/control.h"
+#include "service/protocol/time.h"
+
+/* How a field of a reply becomes a member. */
+enum member_kind {
+	MEMBER_TEXT,   /* key NULL: the text in "constant" */
+	MEMBER_NEEDED, /* the same, and "" where it is missing */
+	MEMBER_NUMBER,
+	MEMBER_TIME,
+	MEMBER_UNIX,
+	MEMBER_BOOL,
+	MEMBER_THOUSANDTHS,
+	MEMBER_STRINGS,
+	MEMBER_PAIRS,
+	MEMBER_MOUNTS,
+	MEMBER_LIFECYCLE,
+	MEMBER_NETWORK,
+};
+
+enum { MS_PER_S = 1000 };
+
+struct member {
+	const char *name; /* NULL ends a list */
+	enum member_kind kind;
+	const char *key, *constant;
+};
+
+#define IDENTITY                                                                                                     \
+	{ "sandboxID", MEMBER_TEXT, "sandbox" }, { "templateID", MEMBER_NEEDED, "template" },                        \
+		{ "alias", MEMBER_TEXT, "alias" }, { "clientID", MEMBER_TEXT, NULL, "atoll" },                       \
+	{                                                                                                            \
+		"envdVersion", MEMBER_TEXT, NULL, CONTROL_ENVD_VERSION                                               \
+	}
+#define TOKENS                                                                                                       \
+	{ "envdAccessToken", MEMBER_TEXT, "token" }, { "trafficAccessToken", MEMBER_TEXT, "traffic_token" },         \
+	{                                                                                                            \
+		"domain", MEMBER_TEXT, "domain"                                                                      \
+	}
+#define STATE                                                                                                        \
+	{ "startedAt", MEMBER_TIME, "started_ms" }, { "endAt", MEMBER_TIME, "end_ms" },                              \
+		{ "state", MEMBER_TEXT, "state" }, { "cpuCount", MEMBER_NUMBER, "cpu_count" },                       \
+		{ "memoryMB", MEMBER_NUMBER, "memory_mb" }, { "diskSizeMB", MEMBER_NUMBER, "disk_mb" },              \
+		{ "metadata", MEMBER_PAIRS, "metadata" },                                                            \
+	{                                                                                                            \
+		"volumeMounts", MEMBER_MOUNTS, "volumes"                                                             \
+	}
+
+static const struct member sandbox_members[] = { IDENTITY, TOKENS, { NULL } };
+static const struct member detail_members[] = { IDENTITY,
+						{ "envdAccessToken", MEMBER_TEXT, "token" },
+						{ "domain", MEMBER_TEXT, "domain" },
+						STATE,
+						{ "allowInternetAccess", MEMBER_BOOL, "internet" },
+						{ "network", MEMBER_NETWORK, NULL },
+						{ "lifecycle", MEMBER_LIFECYCLE, NULL },
+						{ NULL } };
+static const struct member listed_members[] = { IDENTITY, STATE, { NULL } };
+static const struct member snapshot_members[] = { { "snapshotID", MEMBER_NEEDED, "snapshot" },
+						  { "names", MEMBER_STRINGS, "names" },
+						  { "createdAt", MEMBER_TIME, "created_ms" },
+						  { "sandboxID", MEMBER_TEXT, "sandbox" },
+						  { NULL } };
+static const struct member template_members[] = { { "templateID", MEMBER_NEEDED, "template" },
+						  { "buildID", MEMBER_NEEDED, "template" },
+						  { "aliases", MEMBER_STRINGS, "names" },
+						  { "names", MEMBER_STRINGS, "names" },
+						  { "createdAt", MEMBER_TIME, "created_ms" },
+						  { "updatedAt", MEMBER_TIME, "created_ms" },
+						  { "cpuCount", MEMBER_NUMBER, "cpu_count" },
+						  { "memoryMB", MEMBER_NUMBER, "memory_mb" },
+						  { "diskSizeMB", MEMBER_NUMBER, "disk_mb" },
+						  { "envdVersion", MEMBER_TEXT, NULL, CONTROL_ENVD_VERSION },
+						  { NULL } };
+static const struct member metric_members[] = {
+	{ "timestamp", MEMBER_TIME, "time_ms" },      { "timestampUnix", MEMBER_UNIX, "time_ms" },
+	{ "cpuCount", MEMBER_NUMBER, "cpu_count" },   { "cpuUsedPct", MEMBER_THOUSANDTHS, "cpu_used_milli" },
+	{ "memUsed", MEMBER_NUMBER, "mem_used" },     { "memTotal", MEMBER_NUMBER, "mem_total" },
+	{ "memCache", MEMBER_NUMBER, "mem_cache" },   { "diskUsed", MEMBER_NUMBER, "disk_used" },
+	{ "diskTotal", MEMBER_NUMBER, "disk_total" }, { NULL }
+};
+static const struct member log_members[] = { { "timestamp", MEMBER_TIME, "time_ms" },
+					     { "level", MEMBER_NEEDED, "level" },
+					     { "message", MEMBER_NEEDED, "message" },
+					     { "fields", MEMBER_PAIRS, "fields" },
+					     { NULL } };
+static const struct member line_members[] = { { "timestamp", MEMBER_TIME, "time_ms" },
+					      { "line", MEMBER_NEEDED, "message" },
+					      { NULL } };
+static const struct member team_members[] = { { "teamID", MEMBER_NEEDED, "name" },
+					      { "name", MEMBER_NEEDED, "name" },
+					      { "apiKey", MEMBER_TEXT, NULL, "" },
+					      { "role", MEMBER_TEXT, "role" },
+					      { NULL } };
+static const struct member volume_members[] = { { "volumeID", MEMBER_NEEDED, "volume" },
+						{ "name", MEMBER_NEEDED, "name" },
+						{ "token", MEMBER_TEXT, "token" },
+						{ NULL } };
+static const struct member secret_members[] = { { "secretID", MEMBER_NEEDED, "secret" },
+						{ "name", MEMBER_NEEDED, "name" },
+						{ "currentVersion", MEMBER_NUMBER, "version" },
+						{ "metadata", MEMBER_PAIRS, "metadata" },
+						{ "createdAt", MEMBER_TIME, "created_ms" },
+						{ "updatedAt", MEMBER_TIME, "updated_ms" },
+						{ NULL } };
+
+/* What stands around the rows of a list; a reply without rows has none. */
+struct form {
+	const struct member *members;
+	const char *begin, *end;
+	bool has_rows;
+};
+
+static const struct form forms[ROUTE_FORM_COUNT] = {
+	[ROUTE_NOTHING] = { NULL, "", "" },
+	[ROUTE_SANDBOX] = { sandbox_members, "", "" },
+	[ROUTE_DETAIL] = { detail_members, "", "" },
+	[ROUTE_LISTED] = { listed_members, "[", "]", true },
+	[ROUTE_FORKS] = { sandbox_members, "[", "]", true },
+	[ROUTE_SNAPSHOT] = { snapshot_members, "", "" },
+	[ROUTE_SNAPSHOTS] = { snapshot_members, "[", "]", true },
+	[ROUTE_TEMPLATES] = { template_members, "[", "]", true },
+	[ROUTE_METRICS] = { metric_members, "[", "]", true },
+	[ROUTE_METRICS_MAP] = { metric_members, "{\"sandboxes\":{", "}}", true },
+	[ROUTE_LOGS] = { log_members, "{\"logs\":[", "]}", true },
+	[ROUTE_LOGS_OLD] = { line_members, "{\"logs\":[", "]}", true },
+	[ROUTE_TEAMS] = { team_members, "[", "]" },
+	[ROUTE_VOLUME] = { volume_members, "", "" },
+	[ROUTE_VOLUMES] = { volume_members, "[", "]", true },
+	[ROUTE_SECRET] = { secret_members, "", "" },
+	[ROUTE_SECRETS] = { secret_members, "[", "]", true },
+};
+
+static void put_pairs(struct json *json, const char *name, const char *const *pairs)
+{
+	json_object_begin(json, name);
+	for (size_t i = 0; i + 1 < strv_count(pairs); i += 2)
+		json_string(json, pairs[i], pairs[i + 1]);
+	json_object_end(json);
+}
+
+static void put_strings(struct json *json, const char *name, const char *const *strings)
+{
+	json_array_begin(json, name);
+	for (size_t i = 0; i < strv_count(strings); i++)
+		json_string(json, NULL, strings[i]);
+	json_array_end(json);
+}
+
+static void put_mounts(struct json *json, const char *name, const char *const *pairs)
+{
+	json_array_begin(json, name);
+	for (size_t i = 0; i + 1 < strv_count(pairs); i += 2) {
+		json_object_begin(json, NULL);
+		json_string(json, "name", pairs[i]);
+		json_string(json, "path", pairs[i + 1]);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void put_time(struct json *json, const char *name, uint64_t ms)
+{
+	char text[TIME_SIZE];
+
+	time_format(ms, text);
+	json_string(json, name, text);
+}
+
+static void put_lifecycle(struct json *json, const char *name, const struct service_message *from)
+{
+	json_object_begin(json, name);
+	json_string(json, "onTimeout", service_number(from, "auto_pause", 0) ? "pause" : "kill");
+	json_bool(json, "autoResume", service_number(from, "auto_resume", 0));
+	json_object_end(json);
+}
+
+static void put_network(struct json *json, const char *name, const struct service_message *from)
+{
+	json_object_begin(json, name);
+	put_strings(json, "allowOut", service_strings(from, "allow_out"));
+	put_strings(json, "denyOut", service_strings(from, "deny_out"));
+	json_bool(json, "allowPublicTraffic", service_number(from, "public_traffic", 1));
+	if (service_string(from, "mask_host"))
+		json_string(json, "maskRequestHost", service_string(from, "mask_host"));
+	json_object_end(json);
+}
+
+static void put_text(struct json *json, const struct member *member, const struct service_message *from)
+{
+	const char *text = member->key ? service_string(from, member->key) : member->constant;
+
+	if (!text && member->kind == MEMBER_NEEDED)
+		text = "";
+	if (text)
+		json_string(json, member->name, text);
+}
+
+static void put_member(struct json *json, const struct member *member, const struct service_message *from)
+{
+	uint64_t number = member->key ? service_number(from, member->key, 0) : 0;
+
+	switch (member->kind) {
+	case MEMBER_TEXT:
+	case MEMBER_NEEDED:
+		return put_text(json, member, from);
+	case MEMBER_NUMBER:
+		return json_u64(json, member->name, number);
+	case MEMBER_TIME:
+		return put_time(json, member->name, number);
+	case MEMBER_UNIX:
+		return json_u64(json, member->name, number / MS_PER_S);
+	case MEMBER_BOOL:
+		return service_get(from, member->key) ? json_bool(json, member->name, number) : (void)0;
+	case MEMBER_THOUSANDTHS:
+		return json_fixed(json, member->name, number);
+	case MEMBER_STRINGS:
+		return put_strings(json, member->name, service_strings(from, member->key));
+	case MEMBER_PAIRS:
+		return put_pairs(json, member->name, service_strings(from, member->key));
+	case MEMBER_MOUNTS:
+		return put_mounts(json, member->name, service_strings(from, member->key));
+	case MEMBER_LIFECYCLE:
+		return put_lifecycle(json, member->name, from);
+	case MEMBER_NETWORK:
+		return put_network(json, member->name, from);
+	}
+}
+
+static void put_members(struct json *json, const char *name, const struct member *members,
+			const struct service_message *from)
+{
+	json_object_begin(json, name);
+	for (; members && members->name; members++)
+		put_member(json, members, from);
+	json_object_end(json);
+}
+
+/* {"sandbox":{…}}, or {"error":{"code":…,"message":…}} for one that failed. */
+static void put_fork(struct json *json, const struct service_message *row)
+{
+	uint64_t status = service_number(row, "status", 0);
+
+	json_object_begin(json, NULL);
+	if (status < 300) {
+		put_members(json, "sandbox", sandbox_members, row);
+		if (service_number(row, "files_only", 0))
+			json_bool(json, "filesOnly", true);
+	} else {
+		json_object_begin(json, "error");
+		json_u64(json, "code", status);
+		json_string(json, "message",
+			    service_string(row, "message") ? service_string(row, "message") : "failed");
+		json_object_end(json);
+	}
+	json_object_end(json);
+}
+
+static void put_row(enum route_form form, const struct service_message *row, struct buf *out)
+{
+	struct json json;
+
+	json_init(&json, out);
+	if (form == ROUTE_FORKS)
+		return put_fork(&json, row);
+	if (form != ROUTE_METRICS_MAP)
+		return put_members(&json, NULL, forms[form].members, row);
+	/* An id needs no escapes. */
+	buf_put_char(out, '"');
+	buf_put_text(out, service_string(row, "sandbox") ? service_string(row, "sandbox") : "");
+	buf_put_text(out, "\":");
+	put_members(&json, NULL, metric_members, row);
+}
+
+void control_begin_reply(enum route_form form, struct buf *out)
+{
+	buf_put_text(out, forms[form].begin);
+}
+
+static int put_rows(enum route_form form, const struct service_message *reply, size_t *rows, struct buf *out)
+{
+	struct service_message *row = malloc(sizeof *row);
+	size_t at = 0;
+	int r = row ? 0 : -ENOMEM;
+
+	while (r >= 0 && (r = service_next_row(reply, &at, row)) > 0) {
+		if ((*rows)++)
+			buf_put_char(out, ',');
+		put_row(form, row, out);
+		service_message_done(row);
+	}
+	free(row);
+	return r;
+}
+
+int control_put_reply(enum route_form form, const struct service_message *reply, size_t *rows, struct buf *out)
+{
+	int r = 0;
+
+	if (forms[form].has_rows)
+		r = put_rows(form, reply, rows, out);
+	else if (forms[form].members)
+		put_row(form, reply, out);
+	return r < 0 ? r : buf_error(out);
+}
+
+void control_end_reply(enum route_form form, struct buf *out)
+{
+	buf_put_text(out, forms[form].end);
+}
+
+void control_put_error(struct buf *out, unsigned status, const char *message, const char *error_code)
+{
+	struct json json;
+
+	json_init(&json, out);
+	json_object_begin(&json, NULL);
+	json_u64(&json, "code", status);
+	json_string(&json, "message", message && *message ? message : "the request failed");
+	if (error_code)
+		json_string(&json, "error_code", error_code);
+	json_object_end(&json);
+}
+
+void control_put_unreachable(struct buf *out, unsigned status, const char *sandbox, unsigned port,
+			     const char *message)
+{
+	struct json json;
+
+	json_init(&json, out);
+	json_object_begin(&json, NULL);
+	json_string(&json, "sandboxId", sandbox);
+	json_string(&json, "message", message);
+	if (port)
+		json_u64(&json, "port", port);
+	json_u64(&json, "code", status);
+	json_object_end(&json);
+}
