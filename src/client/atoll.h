@@ -480,7 +480,10 @@ ATOLL_API int atoll_snapshot(atoll_sandbox *sandbox, const atoll_record *record,
 			     atoll_record **result, struct atoll_error *error);
 ATOLL_API int atoll_snapshots(atoll_sandbox *sandbox, atoll_cursor **ret, struct atoll_error *error);
 
-/* Makes a snapshot what the sandbox has staged; it must have ended. */
+/*
+ * Makes a snapshot what the sandbox has staged; what it had is named before-restore-N first. While the sandbox runs,
+ * everything inside stands still meanwhile, and a program keeps the old file that it has open.
+ */
 ATOLL_API int atoll_restore(atoll_sandbox *sandbox, const char *snapshot, uint64_t *ticket, atoll_record **result,
 			    struct atoll_error *error);
 

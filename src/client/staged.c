@@ -263,6 +263,26 @@ int staged_snapshot(const char *state, const struct session_record *record, cons
 	return copy_running(state, record, wanted, ret_name, err);
 }
 
+int staged_restore_running(const char *state, const struct session_record *record, const char *name, bool is_quiet,
+			   struct err *err)
+{
+	cleanup_fd int socket_fd = control_socket_connect(record->id, err);
+	cleanup_words struct words words = { 0 };
+	pid_t pid;
+	int r;
+
+	if (socket_fd < 0)
+		return socket_fd;
+	socket_fd = fd_move_above(socket_fd, CONTROL_FD + 1);
+	if (socket_fd < 0)
+		return err_set(err, ERR_INTERNAL, EMFILE, "restore", "no descriptors are left");
+	staged_words(&words, "restore", state, record->id);
+	words_add_option(&words, "--name", name);
+	words_add_flag(&words, is_quiet, "--quiet");
+	r = start(&words, FD_NONE, socket_fd, &pid, err);
+	return r < 0 ? r : wait_for(pid, err);
+}
+
 int staged_forget(const char *state, const char *session, const char *name, struct err *err)
 {
 	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;

@@ -63,5 +63,12 @@ struct staged_snapshot {
 int staged_snapshot(const char *state, const struct session_record *record, const struct staged_snapshot *wanted,
 		    char *ret_name, struct err *err) MUST_USE;
 
+/*
+ * Takes a session that runs back to a snapshot, and says on stdout how to undo that. 0; 125 when atoll-stage has said
+ * why it did not; negative with *err. Everything inside stands still meanwhile, for a minute at most.
+ */
+int staged_restore_running(const char *state, const struct session_record *record, const char *name, bool is_quiet,
+			   struct err *err) MUST_USE;
+
 /* Forgets a snapshot of the session, told to its log. -ENOENT with *err. */
 int staged_forget(const char *state, const char *session, const char *name, struct err *err) MUST_USE;

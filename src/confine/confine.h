@@ -22,6 +22,7 @@ enum confine_program {
 	CONFINE_SECRET,          /* changes files in the places; speaks to the terminal that is open */
 	CONFINE_STAGE_READING,   /* reads files, attributes and links in the places; writes to what is open already */
 	CONFINE_STAGE_WRITING,   /* also makes, changes, renames, syncs and removes files there */
+	CONFINE_STAGE_RESTORE,   /* also makes files as another user: in the trees of a living session */
 	CONFINE_STAGE_TEXT,      /* a child of atoll-stage that compares texts in memory, and nothing else */
 	CONFINE_STAGE_KEEPER,    /* its parent, which makes a new one where it died */
 	CONFINE_STAGE_BASE,      /* one that starts git, which reads the places */

@@ -31,7 +31,7 @@ struct confine_calls {
 	size_t count;
 };
 
-enum { CONFINE_CALLS_MAX = 3, CONFINE_PATHS_MAX = 6 };
+enum { CONFINE_CALLS_MAX = 4, CONFINE_PATHS_MAX = 6 };
 
 struct confine_row {
 	const char *name;

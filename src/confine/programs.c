@@ -96,6 +96,11 @@ static const struct confine_call writing_calls[] = {
 	CALL_IF(ioctl, 1, FICLONE), CALL_IF(ioctl, 1, TCGETS),
 };
 
+/* What root makes in a living session belongs to the user of the sandbox. */
+static const struct confine_call restore_calls[] = {
+	CALL(setfsuid), CALL(setfsgid),
+};
+
 /* libgit2 makes objects: files of its own, synced and renamed. */
 static const struct confine_call commit_calls[] = {
 	CALL(mkdir), CALL(mkdirat), CALL(rename), CALL(renameat), CALL(link), CALL(linkat), CALL(unlink),
@@ -197,6 +202,11 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	},
 	[CONFINE_STAGE_WRITING] = {
 		.name = "atoll-stage", .calls = { CALLS(base), CALLS(reading_calls), CALLS(writing_calls) },
+		.memory_max = (rlim_t)4 * GIB,
+	},
+	[CONFINE_STAGE_RESTORE] = {
+		.name = "atoll-stage",
+		.calls = { CALLS(base), CALLS(reading_calls), CALLS(writing_calls), CALLS(restore_calls) },
 		.memory_max = (rlim_t)4 * GIB,
 	},
 	[CONFINE_STAGE_TEXT] = {

@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,4 +94,18 @@ void identity_return(void)
 	if (syscall(SYS_setresuid, keep, own.uid, keep) < 0 || syscall(SYS_setresgid, keep, own.gid, keep) < 0)
 		abort();
 	own.is_taken = false;
+}
+
+void identity_take_files(uid_t uid, gid_t gid)
+{
+	if (geteuid() != 0)
+		return;
+	/* The group first: to change it needs root. Neither call tells whether it worked; what is made then does. */
+	setfsgid(gid);
+	setfsuid(uid);
+}
+
+void identity_return_files(void)
+{
+	identity_take_files(0, 0);
 }

@@ -25,3 +25,11 @@ int identity_take(uid_t uid, gid_t gid) MUST_USE;
 
 /* Becomes itself again; a failure ends the process, because it would go on as somebody else. */
 void identity_return(void);
+
+/*
+ * The same for what is made in file systems alone (setfsuid(2), setfsgid(2)): new entries of a mount of the sandbox's
+ * must belong to an id that its user namespace has, and root's own is none of these (EOVERFLOW). The capabilities over
+ * files are gone until identity_return_files(). For root; others call it for nothing.
+ */
+void identity_take_files(uid_t uid, gid_t gid);
+void identity_return_files(void);

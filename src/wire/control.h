@@ -14,6 +14,11 @@ enum control_message {
 	CONTROL_FREEZE = 6,      /* string what for: stops every process inside; -> CONTROL_DONE 0 when all are */
 	CONTROL_THAW,            /* -> CONTROL_DONE 0: they stood still until now; 1: they did not */
 	CONTROL_REVIEW,          /* session/review-log.h: a record; -> CONTROL_DONE once it is written */
+	/*
+	 * u32 number of a staged tree, while the freeze of this connection lasts: -> CONTROL_DONE 0 with the tree as
+	 * programs inside see it (O_PATH); CONTROL_ERROR where there is none, or they stand still no longer.
+	 */
+	CONTROL_TREE = 15,
 	/* box -> client */
 	CONTROL_DONE = 68,       /* u32 0; of CONTROL_THAW see there */
 	CONTROL_ERROR,           /* bytes: struct err */

@@ -461,6 +461,27 @@ def is_box(pid, id):
 """)
 
 
+def test_a_living_sandbox_goes_back_to_a_snapshot(host):
+    out = host.program("""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project, env=["PATH=/usr/bin:/bin"], argv=["sleep", "100"])
+        box.until(STARTED)
+
+        def inside(script):
+            box.exec(["sh", "-c", script], env=["PATH=/usr/bin:/bin"], streams="capture")
+            return box.until(OUTPUT).get("bytes")
+
+        inside("echo one >a; echo .")
+        box.request("snapshot", Record(SNAPSHOT, name="one"))
+        print(inside("echo two >a; echo new >b; cat a"))
+        box.request("restore", S(b"one"))
+        print(inside("echo $(cat a; ls b 2>&1)"))
+        box.request("stop", U(0))
+        box.until(END)
+    """)
+    assert out.splitlines()[0] == "b'two\\n'" and "one ls: cannot access" in out.splitlines()[1], out
+
+
 def test_what_it_changed_is_reviewed(host):
     out = host.program("""
         policy = context.policy(**MEDIUM)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,6 +15,7 @@
 #include "box/report/status.h"
 #include "box/state/sandbox.h"
 #include "os/fd.h"
+#include "os/path.h"
 #include "session/review-log.h"
 #include "wire/control.h"
 #include "wire/token.h"
@@ -113,6 +115,42 @@ static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count
 	return 0;
 }
 
+static int open_tree(const struct client *client, uint32_t number)
+{
+	const struct stage_record *record = &client->box->build.staging.record;
+
+	if (!freeze_is_held_by(client->box->run.freeze, &client->freeze))
+		return -EAGAIN;
+	if (number >= record->tree_count)
+		return -ENOENT;
+	/* Below the root of the sandbox, which the box has open: its mounts are crossed, and no link is followed. */
+	return path_open2(client->box->build.watch_options.root_fd, record->trees[number].path + 1,
+			  O_PATH | O_DIRECTORY, 0,
+			  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+static int on_tree(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint32_t number = frame_get_u32(frame);
+	cleanup_fd int fd = FD_NONE;
+	struct err err = { 0 };
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	fd = open_tree(client, number);
+	if (fd < 0) {
+		err_set(&err, ERR_STATE, -fd, "freeze", fd == -EAGAIN ? "the sandbox did not stand still until the end"
+			: "a staged directory cannot be opened inside: %s", err_errno_name(-fd));
+		client_reply_error(client, &err);
+		return 0;
+	}
+	frame_begin(&client->box->run.out, CONTROL_DONE);
+	frame_put_u32(&client->box->run.out, 0);
+	client_reply(client, frame_end(&client->box->run.out), &fd, 1);
+	return 0;
+}
+
 /* Who acts is whoever is connected, not who the message says. */
 static int on_review(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
@@ -147,6 +185,7 @@ static const struct frame_rule client_rules[] = {
 	{ LINK_HELLO, 1 << CLIENT_NEW, 64, 0, 0, link_on_hello },
 	{ CONTROL_FREEZE, 1 << CLIENT_NEW, CONTROL_FREEZE_NAME_MAX, 0, 0, on_freeze },
 	{ CONTROL_THAW, 1 << CLIENT_FREEZING, 64, 0, 0, on_thaw },
+	{ CONTROL_TREE, 1 << CLIENT_FREEZING, 64, 0, 0, on_tree },
 	{ CONTROL_REVIEW, 1 << CLIENT_NEW, FRAME_MESSAGE_MAX, 0, 0, on_review },
 };
 

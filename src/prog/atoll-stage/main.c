@@ -25,6 +25,7 @@ static const struct verb verbs[] = {
 	{ "gc", cmd_gc },
 	{ "noise", cmd_noise },
 	{ "relink", cmd_relink },
+	{ "restore", cmd_restore },
 	{ "snapshot", cmd_snapshot },
 	{ "undo", cmd_undo },
 };

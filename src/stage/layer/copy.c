@@ -18,6 +18,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/identity.h"
 #include "os/path.h"
 #include "stage/layer/attributes.h"
 
@@ -300,6 +301,19 @@ static bool is_unchanged(int fd, const struct stat *before)
 	       now.st_ctim.tv_sec == before->st_ctim.tv_sec && now.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
 }
 
+/* Around each call that makes an entry. */
+static void begin_making(const struct copy *copy)
+{
+	if (copy->makes_as_owner)
+		identity_take_files(copy->uid, copy->gid);
+}
+
+static void end_making(const struct copy *copy)
+{
+	if (copy->makes_as_owner)
+		identity_return_files();
+}
+
 static int fill_file(struct copy *copy, const struct source *source, int to, const struct stat *seen)
 {
 	int r = copy_bytes(source->fd, to, seen);
@@ -320,7 +334,9 @@ static int copy_file(struct copy *copy, struct stat *seen)
 	if (r < 0)
 		return r == -ESTALE ? COPY_CHANGED : r;
 	/* Nobody else reads what is not complete. */
+	begin_making(copy);
 	to = fd_open_at(copy->to_fd, copy->to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	end_making(copy);
 	r = to < 0 ? to : fill_file(copy, &source, to, seen);
 	closed = close_source(&source);
 	if (r == COPY_MADE && closed < 0)
@@ -339,8 +355,10 @@ static int copy_directory(struct copy *copy, struct stat *seen)
 
 	if (r < 0)
 		return r == -ESTALE ? COPY_CHANGED : r;
+	begin_making(copy);
 	is_made = mkdirat(copy->to_fd, copy->to, 0700) == 0;
 	r = is_made ? 0 : -errno;
+	end_making(copy);
 	if (r == 0)
 		r = to = fd_open_at(copy->to_fd, copy->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (r >= 0)
@@ -382,9 +400,10 @@ static int copy_link(struct copy *copy, struct stat *st)
 	if ((size_t)length >= sizeof target)
 		return -ENAMETOOLONG;
 	target[length] = 0;
-	if (symlinkat(target, copy->to_fd, copy->to) < 0)
-		return -errno;
-	return finish_unopenable(copy, st);
+	begin_making(copy);
+	length = symlinkat(target, copy->to_fd, copy->to) < 0 ? -errno : 0;
+	end_making(copy);
+	return length < 0 ? (int)length : finish_unopenable(copy, st);
 }
 
 static int copy_whiteout(struct copy *copy, struct stat *st)

@@ -39,6 +39,7 @@ struct copy {
 	uid_t uid;
 	bool gives_group;        /* COPY_TO_HOST: as a user, where he may; with gives_owner it is given anyway */
 	gid_t gid;
+	bool makes_as_owner;     /* root: the entry is made with uid and gid as ids for files (os/identity.h) */
 	mode_t more_mode;        /* COPY_TO_HOST: of a directory, beside the mode that it has */
 	const struct stage_closed *closed; /* borrowed: directories whose modes are lent; NULL: none */
 	/* COPY_TO_HOST: what it takes the place of, whose label it keeps; FD_NONE: nothing like it. Borrowed. */

@@ -9,14 +9,11 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "os/fd.h"
+#include "prog/atoll-stage/layers/standstill.h"
 #include "prog/atoll-stage/layers/turns.h"
 #include "prog/atoll-stage/verb/layer-gc.h"
 #include "prog/atoll-stage/verb/verb.h"
 #include "stage/snapshot/snapshot.h"
-#include "wire/control.h"
-
-enum { CONTROL_FD = 3 };
 
 struct snapshot_options {
 	struct verb_session session;
@@ -30,78 +27,15 @@ static const struct option options[] = {
 	{ 0, "message", "TEXT", "what it is for", OPTION_TEXT, offsetof(struct snapshot_options, message) },
 };
 
-static int fail(int r, const char *what, struct err *err)
-{
-	return err_set(err, ERR_STATE, -r, "snapshot", "%s: %s", what, strerror(-r));
-}
-
-/* What the box could not do, in its own words. */
-static int take_error(struct frame *frame, struct err *err)
-{
-	size_t size;
-	const void *bytes = frame_get_bytes(frame, &size);
-
-	if (frame_finish(frame) < 0 || size != sizeof *err)
-		return fail(-EPROTO, "the box gave no clear answer", err);
-	memcpy(err, bytes, sizeof *err);
-	err->stage[sizeof err->stage - 1] = err->message[sizeof err->message - 1] = err->hint[sizeof err->hint - 1] = 0;
-	return err->errnum > 0 ? -err->errnum : -EIO;
-}
-
-/* The number that comes with CONTROL_DONE, or negative. */
-static int receive_done(struct buf *scratch, struct err *err)
-{
-	struct frame frame;
-	size_t fd_count;
-	ssize_t n;
-	void *bytes;
-	int r;
-
-	buf_reset(scratch);
-	bytes = buf_reserve(scratch, FRAME_MESSAGE_MAX);
-	n = bytes ? fd_receive_message(CONTROL_FD, bytes, FRAME_MESSAGE_MAX, NULL, 0, &fd_count) : -ENOMEM;
-	if (n == 0 || n == -ECONNRESET) {
-		err_set(err, ERR_STATE, ECONNRESET, "snapshot", "the session ended while the snapshot was taken");
-		err_hint(err, "try again: nothing runs in it now");
-		return -ECONNRESET;
-	}
-	r = n < 0 ? (int)n : frame_open(&frame, bytes, (size_t)n);
-	if (r < 0)
-		return fail(r, "the box's answer cannot be read", err);
-	if (frame.type == CONTROL_ERROR)
-		return take_error(&frame, err);
-	r = (int)frame_get_u32(&frame);
-	return frame.type == CONTROL_DONE && frame_finish(&frame) == 0 && r >= 0
-		       ? r
-		       : fail(-EPROTO, "the box gave no clear answer", err);
-}
-
-static int ask(struct buf *scratch, uint16_t type, const char *name, struct err *err)
-{
-	int r;
-
-	frame_begin(scratch, type);
-	if (type == CONTROL_FREEZE)
-		frame_put_string(scratch, name);
-	r = frame_end(scratch);
-	if (r == 0)
-		r = frame_send(CONTROL_FD, scratch, NULL, 0);
-	return r < 0 ? fail(r, "the box cannot be asked", err) : receive_done(scratch, err);
-}
-
 static int copy_frozen(const struct stage_lock *lock, const char *name, uint32_t *ret_layer, struct err *err)
 {
-	cleanup_buf struct buf scratch;
-	int r;
+	int r = standstill_begin(name, err);
 
-	buf_init(&scratch, FRAME_MESSAGE_MAX);
-	r = ask(&scratch, CONTROL_FREEZE, name, err);
+	if (r == 0)
+		r = stage_snapshot_copy(lock, ret_layer, err);
 	if (r < 0)
 		return r;
-	r = stage_snapshot_copy(lock, ret_layer, err);
-	if (r < 0)
-		return r;
-	r = ask(&scratch, CONTROL_THAW, NULL, err);
+	r = standstill_end(err);
 	if (r > 0) {
 		err_set(err, ERR_STATE, EAGAIN, "snapshot", "the session did not stand still until its copy was made");
 		err_hint(err, "try again, or stop the session first");

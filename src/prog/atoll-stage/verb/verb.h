@@ -50,5 +50,6 @@ int cmd_flatten(int argc, char **argv, struct err *err);
 int cmd_gc(int argc, char **argv, struct err *err);
 int cmd_noise(int argc, char **argv, struct err *err);
 int cmd_relink(int argc, char **argv, struct err *err);
+int cmd_restore(int argc, char **argv, struct err *err);
 int cmd_snapshot(int argc, char **argv, struct err *err);
 int cmd_undo(int argc, char **argv, struct err *err);

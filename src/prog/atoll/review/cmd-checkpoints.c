@@ -139,8 +139,8 @@ static int put_all(struct listing *listing, const struct stage_snapshot *list, s
 		json_array_end(&json);
 		buf_put_char(&listing->text, '\n');
 	} else if (r == 0 && before) {
-		buf_printf(&listing->text, "go back: atoll fork %s NAME -- CMD…; when the session has ended also: "
-			   "atoll restore %s NAME\n", listing->session, listing->session);
+		buf_printf(&listing->text, "go back: atoll restore %s NAME; or begin a new session there: "
+			   "atoll fork %s NAME -- CMD…\n", listing->session, listing->session);
 	}
 	return r;
 }

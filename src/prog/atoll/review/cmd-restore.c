@@ -5,7 +5,10 @@
 #include "prog/atoll/verb/say.h"
 #include "stage/snapshot/snapshot.h"
 
-/* `atoll restore`: makes a snapshot the state of its session again. What the state was gets a name first. */
+/*
+ * `atoll restore`: makes a snapshot the state of its session again. What the state was gets a name first. Where the
+ * session lives, atoll-stage does it.
+ */
 
 struct restore_options {
 	bool quiet;
@@ -41,12 +44,28 @@ static int restore(struct stage_lock *lock, const char *name, char before[STAGE_
 	return r < 0 ? r : staged_log_end(&telling, stage_snapshot_restore(lock, name, before, err), err);
 }
 
+static int restore_ended(const char *state, const struct session_record *record, const char *name, bool is_quiet,
+			 struct err *err)
+{
+	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
+	char before[STAGE_SNAPSHOT_NAME_SIZE];
+	int r = stage_lock_open(state, record->id, &lock, err);
+
+	if (r == 0)
+		r = restore(&lock, name, before, err);
+	if (r == 0)
+		r = staged_mark(state, record->id, true, err);
+	if (r < 0)
+		return r;
+	staged_flatten_later(state, &lock);
+	return is_quiet ? 0 : say_restored(record->id, name, before, err);
+}
+
 static int run_verb(int argc, char **argv, struct err *err)
 {
 	cleanup_session_record struct session_record record = { 0 };
-	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
 	struct restore_options given = { 0 };
-	char state[PATH_MAX], before[STAGE_SNAPSHOT_NAME_SIZE];
+	char state[PATH_MAX];
 	const char *name;
 	int rest, r = cmd_parse(&cmd_restore, &given, argc, argv, &rest, err);
 
@@ -59,16 +78,10 @@ static int run_verb(int argc, char **argv, struct err *err)
 	}
 	name = argv[argc - 1];
 	r = staged_find(argc - rest == 2 ? argv[rest] : NULL, state, &record, err);
-	if (r == 0)
-		r = stage_lock_open(state, record.id, &lock, err);
-	if (r == 0)
-		r = restore(&lock, name, before, err);
-	if (r == 0)
-		r = staged_mark(state, record.id, true, err);
 	if (r < 0)
 		return r;
-	staged_flatten_later(state, &lock);
-	return given.quiet ? 0 : say_restored(record.id, name, before, err);
+	return record.is_live ? staged_restore_running(state, &record, name, given.quiet, err)
+			      : restore_ended(state, &record, name, given.quiet, err);
 }
 
 const struct cmd cmd_restore = {

@@ -184,7 +184,7 @@ static void put_differs(const struct dry_run *dry, const char *id, struct buf *o
 	buf_printf(out, "atoll: it was done, and came out otherwise than trial %s showed; it waits in %s\n",
 		   dry->trial.id, id);
 	if (is_in_live(dry))
-		buf_printf(out, "  back  atoll stop %s; atoll restore %s %s\n", id, id, dry->base);
+		buf_printf(out, "  back  atoll restore %s %s\n", id, dry->base);
 }
 
 static void put_end(const struct dry_run *dry, struct buf *out)
