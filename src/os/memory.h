@@ -21,8 +21,8 @@ void memory_take_stack(void);
 void memory_rest_stack(void);
 
 /*
- * Gives back what only the start of this program needed: stack below the caller's frame, and pages of its own
- * text and constants, which come back from the file when they are used. For static programs of one thread. Costs
- * nothing but these few page faults; what the kernel refuses is left.
+ * Gives back what only the start of this program needed: stack below the caller's frame, pages of memory that was
+ * freed, and those of its own text and constants, which come back from the file when they are used. For static programs
+ * of one thread. Costs nothing but these few page faults; what the kernel refuses is left.
  */
 void memory_rest(void);

@@ -31,3 +31,14 @@ def test_every_function_of_an_idle_box_is_there():
 def test_no_name_stands_there_twice():
     names = named()
     assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def test_what_each_module_does_in_every_turn_of_the_loop_is_named():
+    """As callbacks they are found by no look at who calls whom."""
+    called = set()
+    for path in glob.glob(os.path.join(ROOT, "src/**/*.c"), recursive=True):
+        with open(path, encoding="utf-8") as stream:
+            for module in re.findall(r"const struct module \w+ = \{(.*?)\};", stream.read(), re.S):
+                called.update(re.findall(r"\.(?:check|timeout_ms) = (\w+)", module))
+    assert len(called) > 10
+    assert sorted(called - set(named())) == []
