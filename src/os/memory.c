@@ -149,8 +149,8 @@ static bool is_static(const struct dl_phdr_info *object)
 }
 
 /*
- * What cannot have been written to: the segments that are read alone and, of a static program, tables of addresses, which
- * a linker puts with the data for those that are relocated.
+ * What cannot have been written to: the segments that are read alone and, of a static program, tables of addresses,
+ * which a linker puts with the data for those that are relocated.
  */
 static int give_back_segments(struct dl_phdr_info *object, size_t size, void *context)
 {

@@ -12,21 +12,30 @@
 #include "session/directories.h"
 #include "session/record.h"
 
-/* sun_path holds 107 bytes and a run-time directory can be longer: the socket is reached through its
- * directory's fd. */
+/*
+ * sun_path holds 107 bytes and a run-time directory can be longer: then the socket is reached through its directory's
+ * fd, which is the slower way, since a process that was just started finds its /proc/self empty.
+ */
+static int name_socket(const char *runtime_dir, const char *session, struct sockaddr_un *address, int *ret_dir_fd)
+{
+	size_t size = sizeof address->sun_path;
+
+	if (str_format(address->sun_path, size, "%s/%s.sock", runtime_dir, session) == 0)
+		return 0;
+	*ret_dir_fd = fd_open_at(AT_FDCWD, runtime_dir, O_PATH | O_DIRECTORY, 0);
+	return *ret_dir_fd < 0 ? *ret_dir_fd
+			       : str_format(address->sun_path, size, "/proc/self/fd/%d/%s.sock", *ret_dir_fd, session);
+}
+
 int control_socket_connect_in(const char *runtime_dir, const char *session)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	cleanup_fd int dir_fd = fd_open_at(AT_FDCWD, runtime_dir, O_PATH | O_DIRECTORY, 0);
-	cleanup_fd int fd = FD_NONE;
+	cleanup_fd int dir_fd = FD_NONE, fd = FD_NONE;
 	uid_t uid;
 	gid_t gid;
 	pid_t pid;
-	int r;
+	int r = name_socket(runtime_dir, session, &address, &dir_fd);
 
-	if (dir_fd < 0)
-		return dir_fd;
-	r = str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s.sock", dir_fd, session);
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

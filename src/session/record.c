@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -170,6 +171,14 @@ static bool is_locked(int dir_fd)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+/* It is there from the beginning, and empty until the end is recorded. */
+static bool has_end(int dir_fd)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, ENDED_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
+}
+
 static int load_file(int dir_fd, const char *name, struct session_record *ret_record)
 {
 	cleanup_session_record struct session_record record = { 0 };
@@ -194,7 +203,7 @@ static int load_file(int dir_fd, const char *name, struct session_record *ret_re
 static int load_now(int dir_fd, struct session_record *ret_record)
 {
 	bool is_live = is_locked(dir_fd);
-	int r = load_file(dir_fd, ENDED_FILE, ret_record);
+	int r = has_end(dir_fd) ? load_file(dir_fd, ENDED_FILE, ret_record) : -ENOENT;
 
 	if (r < 0)
 		r = load_file(dir_fd, STARTED_FILE, ret_record);

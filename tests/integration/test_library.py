@@ -252,12 +252,29 @@ def test_a_context_that_misses_a_place_says_where_it_was_looked_for(host):
                 Context(environment)
             except Error as error:
                 return error
-        error = refused({"HOME": "/home/x", "PATH": "/nowhere"})
-        assert error.code == E_INVALID and error.what == '"programs" is not set', error
-        assert "PATH" in error.hint and "libexec" in error.hint, error
         error = refused({"PATH": os.environ["PATH"]})
         if os.getuid():
             assert error.code == E_INVALID and error.what == '"state" is not set' and "HOME" in error.hint, error
+    """)
+
+
+def test_a_context_without_programs_finds_what_runs_and_starts_nothing(host):
+    host.program("""
+        box = context.create(context.policy(**MEDIUM), project=project)
+        box.until(READY)
+        without = Context({**os.environ, "PATH": "/nowhere"})
+        assert [info["id"] for info in without.list().rows()] == [os.fsencode(box.id)]
+        found = without.find(box.id)
+        found.exec(["true"], env=["PATH=/usr/bin:/bin"])
+        assert found.until(EXIT).get("status") == 0
+        for start in (lambda: without.policy(**MEDIUM), lambda: found.request("snapshot", None)):
+            try:
+                start()
+                raise AssertionError(start)
+            except Error as error:
+                assert error.code == E_INVALID and error.what == '"programs" is not set', error
+                assert "PATH" in error.hint and "libexec" in error.hint, error
+        found.request("stop", ctypes.c_uint32(0))
     """)
 
 

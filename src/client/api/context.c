@@ -226,10 +226,33 @@ static void take_events(struct atoll_context *context, const struct atoll_record
 	context->own_commands = own_commands;
 }
 
+/* Whether it can be executed is looked at now, where whoever said so hears of it. */
+static int take_programs(struct atoll_context *context, const atoll_record *record, struct atoll_error *error)
+{
+	int r = take_path(record, "programs", programs_hint, &context->program, error);
+
+	if (r == 0)
+		r = add_name(&context->program, context->program, "atoll", error);
+	if (r < 0 || access(context->program, X_OK) == 0)
+		return r;
+	fault_set(error, ATOLL_E_STATE, errno, "context", "%s cannot be executed", context->program);
+	fault_hint(error, "\"programs\": %s", programs_hint);
+	return ATOLL_E_STATE;
+}
+
+int context_need_programs(const struct atoll_context *context, struct atoll_error *error)
+{
+	if (context->program)
+		return 0;
+	(void)refuse(error, "programs", "is not set");
+	fault_hint(error, "%s", programs_hint);
+	return ATOLL_E_INVALID;
+}
+
 static int fill(struct atoll_context *context, const atoll_record *record, struct atoll_error *error)
 {
 	uint64_t timeout_ms = TIMEOUT_MS;
-	int r = take_path(record, "programs", programs_hint, &context->program, error);
+	int r = record_string(record, "programs") ? take_programs(context, record, error) : 0;
 
 	if (r == 0)
 		r = take_path(record, "state", state_hint, &context->state, error);
@@ -237,15 +260,8 @@ static int fill(struct atoll_context *context, const atoll_record *record, struc
 		r = take_path(record, "runtime", "", &context->runtime, error);
 	else if (r == 0)
 		r = add_name(&context->runtime, context->state, "run", error);
-	if (r == 0)
-		r = add_name(&context->program, context->program, "atoll", error);
 	if (r < 0)
 		return r;
-	if (access(context->program, X_OK) < 0) {
-		fault_set(error, ATOLL_E_STATE, errno, "context", "%s cannot be executed", context->program);
-		fault_hint(error, "\"programs\": %s", programs_hint);
-		return ATOLL_E_STATE;
-	}
 	record_u64(record, "timeout_ms", &timeout_ms);
 	context->timeout_ms = timeout_ms > TIMEOUT_MAX_MS ? TIMEOUT_MAX_MS : (int)timeout_ms;
 	take_events(context, record);

@@ -19,7 +19,8 @@ struct atoll_context {
 	unsigned references;     /* atomic */
 	pid_t pid;               /* who made it: a child behind fork(2) is another */
 	uid_t uid;
-	char *state, *runtime, *program; /* owned */
+	char *state, *runtime;   /* owned */
+	char *program;           /* owned; NULL: it starts none */
 	char **environment;      /* owned: what atoll finds these places by */
 	int timeout_ms;
 	uint64_t events;         /* bits 1 << enum link_event that handles hear */
@@ -34,3 +35,6 @@ int context_check_fork(const struct atoll_context *context, struct atoll_error *
 
 /* Whether this process may use it: 0, or ATOLL_E_FORKED, ATOLL_E_IDENTITY, ATOLL_E_INVALID for NULL. */
 int context_check(const struct atoll_context *context, struct atoll_error *error) MUST_USE;
+
+/* Before something is started: 0, or ATOLL_E_INVALID where the context was not told what. */
+int context_need_programs(const struct atoll_context *context, struct atoll_error *error) MUST_USE;

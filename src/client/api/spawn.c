@@ -66,9 +66,12 @@ static int start(const struct spawn_request *request, const struct atoll_context
 int spawn_request_start(struct spawn_request *request, const struct atoll_context *context, int *ret_fd,
 			struct atoll_error *error)
 {
-	int ends[2] = { FD_NONE, FD_NONE }, r = frame_end(&request->frame);
+	int ends[2] = { FD_NONE, FD_NONE }, r = context_need_programs(context, error);
 	cleanup_fd int request_fd = FD_NONE;
 
+	if (r < 0)
+		return r;
+	r = frame_end(&request->frame);
 	if (r == 0)
 		r = open_socket(ends);
 	if (r == 0 && request->greet)

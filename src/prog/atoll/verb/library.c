@@ -4,7 +4,6 @@
 #include <limits.h>
 
 #include "base/str.h"
-#include "client/dirs.h"
 #include "client/find.h"
 #include "session/directories.h"
 
@@ -62,17 +61,13 @@ bool library_is_gone(const struct atoll_error *error)
 /* Of the last context: a verb has one. */
 static char state_dir[PATH_MAX], runtime_dir[PATH_MAX];
 
+/* No verb starts anything by it, so where the programs are, which takes a look at /proc, is not said. */
 static int put_places(atoll_record *places, uint64_t events, struct err *err)
 {
-	char programs[PATH_MAX];
-	const char *const values[][2] = {
-		{ "programs", programs }, { "state", state_dir }, { "runtime", runtime_dir }
-	};
+	const char *const values[][2] = { { "state", state_dir }, { "runtime", runtime_dir } };
 	struct atoll_error error = LIBRARY_ERROR;
-	int r = dirs_programs(programs, err);
+	int r = session_state_dir(state_dir, sizeof state_dir, false, err);
 
-	if (r == 0)
-		r = session_state_dir(state_dir, sizeof state_dir, false, err);
 	if (r == 0)
 		r = session_runtime_dir(runtime_dir, sizeof runtime_dir, false, err);
 	if (r < 0)
