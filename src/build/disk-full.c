@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "build/staging.h"
-#include "os/file-size.h"
+#include "os/remote/file-size.h"
 #include "session/run-request.h"
 #include "supervise/refusals.h"
 #include "supervise/run.h"

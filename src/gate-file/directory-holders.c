@@ -16,7 +16,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 #include "os/proc.h"
-#include "os/trace-call.h"
+#include "os/remote/trace-call.h"
 
 enum { STOP_MS = 500, STATUS_MAX = 8192, INFO_MAX = 16 << 20 };
 

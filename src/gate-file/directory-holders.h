@@ -4,7 +4,7 @@
 /*
  * Who has a working directory or an open directory in a tree that directory-move.c moves: those directories are
  * removed, so each of these processes opens the new one in its place, by calls that are made in it while it is stopped
- * (os/trace-call.h). Runs in the child of the box that moves.
+ * (os/remote/trace-call.h). Runs in the child of the box that moves.
  */
 
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 #include "gate-net/gate.h"
-#include "os/netns.h"
+#include "os/remote/netns.h"
 #include "supervise/run.h"
 #include "watch/watch.h"
 

@@ -13,7 +13,7 @@
 #include "gate-net/link.h"
 #include "gate-net/log.h"
 #include "os/fd.h"
-#include "os/netns.h"
+#include "os/remote/netns.h"
 #include "policy/publish.h"
 #include "session/store.h"
 #include "supervise/run.h"

@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "os/trace.h"
+#include "os/remote/trace.h"
 
 /*
  * The kernel reads an exec's path and arguments again after the answer to a notification, so what was judged need not

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "os/userns.h"
+#include "os/remote/userns.h"
 #include "watch/file/job.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/netns.h"
+#include "os/remote/netns.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/trace.h"
+#include "os/remote/trace.h"
 
 #include <signal.h>
 #include <stdint.h>

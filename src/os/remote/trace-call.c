@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/trace-call.h"
+#include "os/remote/trace-call.h"
 
 #include <elf.h>
 #include <fcntl.h>

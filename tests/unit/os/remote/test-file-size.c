@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "os/file-size.h"
+#include "os/remote/file-size.h"
 
 enum { SMALL = 4096, LARGE = 1 << 20 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/userns.h"
+#include "os/remote/userns.h"
 
 #include <errno.h>
 #include <fcntl.h>

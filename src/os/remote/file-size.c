@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "os/file-size.h"
+#include "os/remote/file-size.h"
 
 #include <errno.h>
 #include <stdbool.h>
