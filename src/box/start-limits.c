@@ -100,12 +100,30 @@ static int check_disk_wall(struct box *box)
 	return -EOPNOTSUPP;
 }
 
+/* What lies in file systems that programs mounted themselves is counted by a cgroup alone: nobody else finds it. */
+static int check_own_mounts(struct box *box)
+{
+	const struct policy *policy = box->run.policy->policy;
+	enum limit_holder holder = limit_group_holder_memory(box->run.limits);
+
+	if (policy->exec.namespaces != EXEC_NAMESPACES_MOUNTS || holder >= LIMIT_BY_CGROUP ||
+	    policy->limits[RESOURCE_MEMORY].value == NUM_UNLIMITED)
+		return 0;
+	err_set(box->run.err, ERR_WALL, 0, wall_names[WALL_CGROUP_MEMORY],
+		"`exec: {namespaces: mounts}` needs a cgroup for the memory limit, and this user has none here");
+	err_hint(box->run.err,
+		 "`atoll doctor` says how to get one; or lift the limit: `resources: {memory: unlimited}`");
+	return -EOPNOTSUPP;
+}
+
 int build_limits(struct box *box)
 {
 	int r = start_limits(box);
 
 	if (r == 0)
 		r = check_limit_walls(box);
+	if (r == 0)
+		r = check_own_mounts(box);
 	return r == 0 ? check_disk_wall(box) : r;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
+#include "base/num.h"
 #include "base/str.h"
 #include "box/building.h"
 #include "box/control/control.h"
@@ -70,6 +71,18 @@ static int open_init(const char *path)
 	return fd < 0 ? fd : fd_move_above(fd, INIT_WIRE_FD + 1);
 }
 
+static void prepare_own_mounts(const struct box *box, struct watch_options *options)
+{
+	const struct resource_limit *limits = box->run.policy->policy->limits;
+	uint64_t bytes = limits[RESOURCE_DISK].value, inodes = limits[RESOURCE_INODES].value;
+
+	if (str_format(options->own_mount_source, sizeof options->own_mount_source, "atoll-%s",
+		       box->run.request->session) < 0)
+		options->own_mount_source[0] = 0;
+	options->own_mount_bytes = bytes == NUM_UNLIMITED ? (uint64_t)PLAN_SCRATCH_DEFAULT_MIB << 20 : bytes;
+	options->own_mount_inodes = inodes == NUM_UNLIMITED ? PLAN_OWN_MOUNT_INODES : inodes;
+}
+
 /* As whom, and to which sockets, the supervisor will connect. */
 static void prepare_watch(struct box *box, const struct building *building)
 {
@@ -84,6 +97,8 @@ static void prepare_watch(struct box *box, const struct building *building)
 	options->gid_inside = spec->gid;
 	options->init_pid = box->run.init.pid;
 	options->has_own_roots = jail_seccomp_is_nested(spec->seccomp);
+	if (jail_seccomp_has_mounts(spec->seccomp))
+		prepare_own_mounts(box, options);
 	options->mediates_files = jail_mediation_of(box->run.policy->policy) >= JAIL_MEDIATE_WRITES;
 	options->moves_directories = jail_mediation_of(box->run.policy->policy) != JAIL_MEDIATE_NOTHING;
 	if (spec->gate_sockets)

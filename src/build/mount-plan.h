@@ -46,7 +46,7 @@ struct plan_input {
 };
 
 /* The limit, in bytes, of all private trees when the policy gives none. */
-enum { PLAN_SCRATCH_DEFAULT_MIB = 1024 };
+enum { PLAN_SCRATCH_DEFAULT_MIB = 1024, PLAN_OWN_MOUNT_INODES = 1 << 20 };
 
 /*
  * Makes the mounts of the policy. Fails with ERR_WALL naming "mask.late" where a masked name in a written

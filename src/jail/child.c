@@ -122,6 +122,21 @@ static int child_hardware(const struct jail_job *job, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+/* Under a rule about files the kernel lets nobody mount, so where programs may there is none. */
+static int child_scopes(const struct jail_job *job, int abi, int *ret_fd, struct err *err)
+{
+	int fd = landlock_scopes_new(abi);
+
+	if (fd >= 0 && fd <= INIT_FD_WIRE)
+		fd = fd_move_above(fd, INIT_FD_WIRE + 1);
+	if (fd < 0)
+		return jail_wall_failed(job->spec, WALL_LANDLOCK_SCOPE, -fd, &job->report->missing, err,
+					"Landlock cannot confine abstract sockets and signals here");
+	job->report->landlock_abi = abi;
+	*ret_fd = fd;
+	return 0;
+}
+
 /* *ret_fd stays FD_NONE where the policy lets Landlock be missing. */
 static int child_ruleset(const struct jail_job *job, int *ret_fd, struct err *err)
 {
@@ -136,6 +151,8 @@ static int child_ruleset(const struct jail_job *job, int *ret_fd, struct err *er
 		if (r < 0)
 			return r;
 	}
+	if (jail_seccomp_has_mounts(spec->seccomp))
+		return scopes && abi >= LANDLOCK_ABI_SCOPES ? child_scopes(job, abi, ret_fd, err) : 0;
 	fd = jail_wall_is_broken(spec, WALL_LANDLOCK) || abi < 1 ? -EOPNOTSUPP : landlock_ruleset_new(abi, scopes);
 	if (fd >= 0 && fd <= INIT_FD_WIRE)
 		fd = fd_move_above(fd, INIT_FD_WIRE + 1);
@@ -212,6 +229,7 @@ static int child_exec(const struct jail_job *job, struct err *err)
 int child_run(struct jail_job *job, struct err *err)
 {
 	struct jail_report *report = job->report;
+	bool has_file_rules = !jail_seccomp_has_mounts(job->spec->seccomp);
 	int ruleset_fd = FD_NONE, r;
 
 	close(job->parent_socket);
@@ -229,7 +247,7 @@ int child_run(struct jail_job *job, struct err *err)
 	if (r == 0)
 		r = child_fuse(job, err);
 	if (r == 0)
-		r = child_mounts(job, ruleset_fd, report->landlock_abi, err);
+		r = child_mounts(job, has_file_rules ? ruleset_fd : FD_NONE, report->landlock_abi, err);
 	if (r == 0)
 		r = detacher_start(job, err);
 	if (r == 0)

@@ -15,8 +15,10 @@
 
 #define PROGRAM(profile) { NATIVE(profile, ), ARRAY_SIZE(NATIVE(profile, )) }
 #define PROGRAMS(suffix)                                                                                             \
-	PROGRAM(strict##suffix), PROGRAM(nested##suffix), PROGRAM(strict_noexec##suffix), PROGRAM(nested_noexec##suffix)
-#define NAMES(suffix) "strict" suffix, "nested" suffix, "strict-noexec" suffix, "nested-noexec" suffix
+	PROGRAM(strict##suffix), PROGRAM(nested##suffix), PROGRAM(strict_noexec##suffix),                             \
+		PROGRAM(nested_noexec##suffix), PROGRAM(mounts##suffix)
+#define NAMES(suffix)                                                                                                \
+	"strict" suffix, "nested" suffix, "strict-noexec" suffix, "nested-noexec" suffix, "mounts" suffix
 
 /* In the order of enum jail_seccomp_profile, for each of enum jail_mediation. */
 static const struct {
@@ -36,7 +38,12 @@ bool jail_seccomp_is_nested(enum jail_seccomp_profile profile)
 {
 	unsigned base = (unsigned)profile % JAIL_SECCOMP_BASES;
 
-	return base == JAIL_SECCOMP_NESTED || base == JAIL_SECCOMP_NESTED_NOEXEC;
+	return base == JAIL_SECCOMP_NESTED || base == JAIL_SECCOMP_NESTED_NOEXEC || base == JAIL_SECCOMP_MOUNTS;
+}
+
+bool jail_seccomp_has_mounts(enum jail_seccomp_profile profile)
+{
+	return (unsigned)profile % JAIL_SECCOMP_BASES == JAIL_SECCOMP_MOUNTS;
 }
 
 const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile, size_t *ret_count)

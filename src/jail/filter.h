@@ -13,9 +13,10 @@
 #include "base/cleanup.h"
 #include "jail/spec.h"
 
-/* base with this mediation; and whether programs may make user namespaces under a profile. */
+/* base with this mediation; and whether programs may make user namespaces under a profile, and mounts in these. */
 enum jail_seccomp_profile jail_seccomp_profile(enum jail_seccomp_profile base, enum jail_mediation mediation);
 bool jail_seccomp_is_nested(enum jail_seccomp_profile profile);
+bool jail_seccomp_has_mounts(enum jail_seccomp_profile profile);
 
 /* The program of a profile for the architecture that this was built for. Borrowed, static. */
 const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile, size_t *ret_count);
@@ -27,7 +28,7 @@ const struct sock_filter *jail_filter_program(enum jail_seccomp_profile profile,
  */
 int jail_filter_load(enum jail_seccomp_profile profile) MUST_USE;
 
-/* "strict", "nested", each with "-noexec", and all of these with "+moves", "+writes" or "+all". */
+/* "strict", "nested", each with "-noexec", "mounts", and all of these with "+moves", "+writes" or "+all". */
 extern const char *const jail_seccomp_names[JAIL_SECCOMP_COUNT];
 
 /*

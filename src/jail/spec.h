@@ -82,6 +82,7 @@ enum jail_seccomp_profile {
 	JAIL_SECCOMP_NESTED,              /* own user namespaces allowed */
 	JAIL_SECCOMP_STRICT_NOEXEC,       /* no memory files that could be executed */
 	JAIL_SECCOMP_NESTED_NOEXEC,
+	JAIL_SECCOMP_MOUNTS,              /* own user namespaces, with mounts of their own; no file rule of Landlock */
 	JAIL_SECCOMP_BASES,
 	/* Each of these again for each depth of mediation: jail_seccomp_profile(). */
 	JAIL_SECCOMP_COUNT = 4 * JAIL_SECCOMP_BASES,

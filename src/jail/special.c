@@ -22,6 +22,9 @@
 static const char *const proc_read_only[] = { "sys", "sysrq-trigger" };
 static const char *const proc_masked[] = { "kcore", "keys" };
 
+/* User and mount namespaces of programs' own, where these may hold mounts. */
+#define OWN_NAMESPACES_MAX "256"
+
 static int proc_restrict(struct root *root, int proc)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(proc_read_only); i++) {
@@ -79,6 +82,45 @@ static int limit_watches(const struct root *root, int proc)
 	return r == -ENOENT ? 0 : r; /* a kernel without inotify */
 }
 
+/*
+ * A program with mounts of its own wants a /proc of its own PID namespace, and the kernel gives it one only where a
+ * whole one is mounted already (mount_too_revealing()). So one is, in a directory that the masked one then covers: no
+ * path leads to it, and in another user namespace nobody can take away what covers it.
+ */
+static int hide_whole_proc(struct root *root)
+{
+	cleanup_fd int whole = FD_NONE, target = FD_NONE;
+
+	if ((mkdirat(root->fd, "proc", 0755) < 0 && errno != EEXIST) || mkdirat(root->fd, "proc/whole", 0755) < 0)
+		return -errno;
+	whole = mount_new("proc", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	target = path_open2(root->fd, "proc/whole", O_PATH | O_DIRECTORY, 0, ROOT_INSIDE);
+	return whole < 0 ? whole : target < 0 ? target : mount_attach(whole, target);
+}
+
+/*
+ * Who has capabilities in a user namespace of its own may lower these limits of it, as bwrap --disable-userns does.
+ * Here they are bounds: of all namespaces below this one together.
+ */
+static int prepare_own_mounts(struct root *root, int proc)
+{
+	static const char *const bounded[] = { "sys/user/max_user_namespaces", "sys/user/max_mnt_namespaces" };
+	int r = hide_whole_proc(root);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(bounded); i++)
+		r = fd_write_file_at(proc, bounded[i], OWN_NAMESPACES_MAX);
+	return r;
+}
+
+/* Over the read-only rest of /proc/sys: of these settings each user namespace has its own. */
+static int open_user_settings(int proc)
+{
+	cleanup_fd int tree = mount_clone(proc, "sys/user", false);
+	int r = tree < 0 ? tree : mount_allow_writes(tree);
+
+	return r < 0 ? r : mount_attach_at(tree, proc, "sys/user");
+}
+
 int root_mount_proc(struct root *root, const struct jail_mount *mount)
 {
 	cleanup_fd int proc = mount_new("proc", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
@@ -99,6 +141,11 @@ int root_mount_proc(struct root *root, const struct jail_mount *mount)
 		if (r < 0)
 			return root_fail(root, mount, r, "cannot forbid user namespaces through");
 	}
+	if (jail_seccomp_has_mounts(root->job->spec->seccomp)) {
+		r = prepare_own_mounts(root, proc);
+		if (r < 0)
+			return root_fail(root, mount, r, "cannot prepare for others");
+	}
 	r = limit_watches(root, proc);
 	if (r < 0)
 		return root_fail(root, mount, r, "cannot limit inotify through");
@@ -106,6 +153,8 @@ int root_mount_proc(struct root *root, const struct jail_mount *mount)
 	if (r < 0)
 		return r;
 	r = proc_restrict(root, proc);
+	if (r == 0 && jail_seccomp_has_mounts(root->job->spec->seccomp))
+		r = open_user_settings(proc);
 	return r < 0 ? root_fail(root, mount, r, "cannot restrict") : 0;
 }
 

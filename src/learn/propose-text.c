@@ -336,8 +336,8 @@ static void put_exec(struct buf *out, const struct proposal *proposal)
 
 	buf_put_text(out, "exec:\n");
 	if (before->exec.namespaces)
-		buf_put_text(out, "  namespaces: true           # as the session had it; whether one was made is "
-				  "not recorded\n");
+		buf_printf(out, "  namespaces: %-14s # as the session had it; whether one was made is not recorded\n",
+			   exec_namespaces_names[before->exec.namespaces]);
 	if (has_own_programs(proposal) && !proposal->new_programs.count && before->exec.new_binaries)
 		buf_put_text(out, "  new_binaries: true         # programs were run where the session can write; those "
 				  "below, as they were\n");

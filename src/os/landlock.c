@@ -50,18 +50,29 @@ uint64_t landlock_rights(int abi)
 	return (LANDLOCK_IOCTL_DEV << 1) - 1;
 }
 
-int landlock_ruleset_new(int abi, bool scopes)
+static int new_ruleset(int abi, const struct ruleset_attr *attr)
 {
-	struct ruleset_attr attr = {
-		.handled_access_fs = landlock_rights(abi),
-		.scoped = scopes && abi >= LANDLOCK_ABI_SCOPES ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0,
-	};
 	/* An older kernel refuses a larger structure only if the rest is not zero, but says so with E2BIG: be exact. */
-	size_t size = abi >= LANDLOCK_ABI_SCOPES ? sizeof attr : abi >= 4 ? offsetof(struct ruleset_attr, scoped) :
-									     sizeof attr.handled_access_fs;
-	long fd = syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	size_t size = abi >= LANDLOCK_ABI_SCOPES ? sizeof *attr : abi >= 4 ? offsetof(struct ruleset_attr, scoped) :
+									      sizeof attr->handled_access_fs;
+	long fd = syscall(SYS_landlock_create_ruleset, attr, size, 0);
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int landlock_ruleset_new(int abi, bool scopes)
+{
+	return new_ruleset(abi, &(struct ruleset_attr){
+		.handled_access_fs = landlock_rights(abi),
+		.scoped = scopes && abi >= LANDLOCK_ABI_SCOPES ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0,
+	});
+}
+
+int landlock_scopes_new(int abi)
+{
+	if (abi < LANDLOCK_ABI_SCOPES)
+		return -EOPNOTSUPP;
+	return new_ruleset(abi, &(struct ruleset_attr){ .scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL });
 }
 
 int landlock_allow(int ruleset_fd, int abi, int path_fd, bool is_directory, uint64_t rights)

@@ -45,6 +45,12 @@ uint64_t landlock_rights(int abi);
 int landlock_ruleset_new(int abi, bool scopes) MUST_USE;
 
 /*
+ * One that handles no file right, under which mounts may be made: only the scopes. -EOPNOTSUPP where the ABI has none.
+ * The fd, or -errno.
+ */
+int landlock_scopes_new(int abi) MUST_USE;
+
+/*
  * Allows rights below (or at, for a file) what path_fd names; rights that the ABI or a file does not know are left
  * out. is_directory spares a stat.
  */

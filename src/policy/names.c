@@ -38,10 +38,7 @@ const char *const file_class_names[FILE_CLASS_COUNT] = {
 	[FILE_SCRATCH] = "scratch", [FILE_STAGE] = "stage", [FILE_WRITE] = "write",
 };
 
-const char *const stage_auto_names[STAGE_AUTO_COUNT] = {
-	[STAGE_AUTO_OFF] = "off",
-	[STAGE_AUTO_EXEC] = "exec",
-};
+const char *const stage_auto_names[STAGE_AUTO_COUNT] = { [STAGE_AUTO_OFF] = "off", [STAGE_AUTO_EXEC] = "exec" };
 
 const char *const verify_action_names[VERIFY_ACTION_COUNT] = {
 	[VERIFY_OFF] = "off", [VERIFY_NOTE] = "note", [VERIFY_DRY_RUN] = "dry-run", [VERIFY_ASK] = "ask",
@@ -78,6 +75,8 @@ const char *const stage_backend_names[STAGE_BACKEND_COUNT] = {
 	[STAGE_BY_FUSE] = "fuse",
 };
 
+const char *const exec_namespaces_names[EXEC_NAMESPACES_COUNT] = { "false", "true", "mounts" };
+
 const char *const audit_depth_names[AUDIT_DEPTH_COUNT] = {
 	[AUDIT_OFF] = "off",
 	[AUDIT_WRITES] = "writes",
@@ -85,10 +84,7 @@ const char *const audit_depth_names[AUDIT_DEPTH_COUNT] = {
 };
 
 const char *const data_action_names[DATA_ACTION_COUNT] = {
-	[DATA_OFF] = "off",
-	[DATA_FLAG] = "flag",
-	[DATA_MASK] = "mask",
-	[DATA_DENY] = "deny",
+	[DATA_OFF] = "off", [DATA_FLAG] = "flag", [DATA_MASK] = "mask", [DATA_DENY] = "deny",
 };
 
 const char *const net_limit_names[NET_LIMIT_COUNT] = {

@@ -468,6 +468,8 @@ struct policy_network {
 	size_t host_port_count;              /* at most NET_HOST_PORTS_MAX */
 };
 
+/* Programs' own user namespaces: none; without mounts (browsers); with mounts (bwrap): no file rules of Landlock. */
+enum exec_namespaces { EXEC_NAMESPACES_NONE, EXEC_NAMESPACES_PLAIN, EXEC_NAMESPACES_MOUNTS, EXEC_NAMESPACES_COUNT };
 /* `exec:`. */
 struct policy_exec {
 	const struct exec_rule *rules;
@@ -476,7 +478,7 @@ struct policy_exec {
 	enum verdict default_verdict; /* for programs that no rule is about: deny, ask or allow */
 	struct rule_origin default_origin;
 	bool new_binaries;           /* false: what can be written cannot be executed (none, low) */
-	bool namespaces;             /* programs may make their own user namespaces (browsers) */
+	enum exec_namespaces namespaces;
 };
 
 /* `env:`. */
@@ -577,6 +579,7 @@ extern const bool net_limit_has_period[NET_LIMIT_COUNT];   /* it counts per time
 extern const bool net_limit_is_bytes[NET_LIMIT_COUNT];
 /* "landlock", "landlock.scope", "cgroup.memory", "mask.late", … */
 extern const char *const wall_names[WALL_COUNT];
+extern const char *const exec_namespaces_names[EXEC_NAMESPACES_COUNT];
 
 /* Whether this can be the name of an agent: 1 to TRUST_AGENT_MAX of [A-Za-z0-9._-], none of . and - at first. */
 bool trust_agent_is_valid(const char *name);

@@ -46,9 +46,8 @@ const struct scalar_row scalar_rows[SCALAR_ROW_COUNT] = {
 	[SCALAR_NEW_BINARIES] = { "exec", "new_binaries", SCALAR_SWITCH, LESS("new programs may not be executed there"),
 		STORED(exec.new_binaries), .names = permission_names,
 		.subject = "programs made inside the sandbox" },
-	[SCALAR_NAMESPACES] = { "exec", "namespaces", SCALAR_SWITCH, LESS("programs may not make namespaces there"),
-		STORED(exec.namespaces), .names = permission_names,
-		.subject = "namespaces of programs' own" },
+	[SCALAR_NAMESPACES] = { "exec", "namespaces", CHOICE(exec_namespaces_names),
+		LESS("programs may make fewer there"), STORED(exec.namespaces), .subject = "programs' own namespaces" },
 
 	RESOURCE(RESOURCE_MEMORY, "resources", "memory", SCALAR_BYTES, "memory of everything together"),
 	RESOURCE(RESOURCE_CPUS, "resources", "cpus", SCALAR_CPUS, "CPUs"),

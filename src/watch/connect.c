@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "watch/own-mounts.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -185,7 +186,8 @@ static int resolve(struct attempt *attempt, int *ret_fd)
 		return finish(attempt, CONNECT_DONE, errno);
 	if (!S_ISSOCK(status.st_mode))
 		return finish(attempt, CONNECT_DONE, ECONNREFUSED);
-	if (!is_private(attempt->connector->options, status.st_dev))
+	if (!is_private(attempt->connector->options, status.st_dev) &&
+	    !own_mounts_has(attempt->connector->options, attempt->call->pid, fd))
 		return finish(attempt, CONNECT_REFUSED, EACCES);
 	*ret_fd = fd;
 	return 0;

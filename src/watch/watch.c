@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include "base/str.h"
 #include "os/clock.h"
 #include "os/identity.h"
 #include "watch/confined.h"
@@ -20,6 +19,7 @@
 #include "watch/exec.h"
 #include "watch/file/files.h"
 #include "watch/network.h"
+#include "watch/own-mounts.h"
 #include "watch/pair.h"
 #include "watch/refusals.h"
 #include "watch/waiting.h"
@@ -59,6 +59,7 @@ struct watch {
 	struct files *modes;             /* owned; NULL: not made, or no directory was to have set-ID bits yet */
 	struct watch_options mode_options; /* of these: all calls are made here */
 	struct pairs pairs;
+	struct own_mounts own_mounts;
 	struct confined confined;        /* with options.moves_directories alone */
 	size_t request_size;             /* the running kernel's, which may exceed our headers' */
 	struct seccomp_notif *request;   /* owned */
@@ -147,6 +148,7 @@ int watch_new(struct watch **ret_watch, int listener_fd, const struct watch_opti
 	watch->pairs = (struct pairs){ 0 };
 	exec_stop_init(&watch->held);
 	confined_init(&watch->confined);
+	own_mounts_init(&watch->own_mounts, &watch->options);
 	r = open_sources(watch, err);
 	if (r == 0)
 		r = allocate_messages(watch, err);
@@ -333,9 +335,10 @@ static bool is_heard_now(struct watch *watch, const struct connect_call *call, c
 	char path[sizeof address->sun_path + 1];
 
 	if (result->outcome != CONNECT_DONE || result->errnum != ECONNREFUSED || address->sun_family != AF_UNIX ||
-	    !watch->handlers.on_unheard || size <= offset || size > sizeof *address ||
-	    str_format(path, sizeof path, "%.*s", (int)(size - offset), address->sun_path) < 0)
+	    !watch->handlers.on_unheard || size <= offset || size > sizeof *address)
 		return false;
+	memcpy(path, address->sun_path, size - offset);
+	path[size - offset] = 0;
 	return watch->handlers.on_unheard(watch->handlers.context, path);
 }
 
@@ -531,10 +534,38 @@ static int serve_pair(struct watch *watch)
 	return r == 1 ? refuse(watch) : r;
 }
 
+static int serve_mount(struct watch *watch)
+{
+	int r = own_mounts_serve(&watch->own_mounts, &watch->reply, &watch->remote, watch->request);
+
+	return r == 1 ? refuse(watch) : r;
+}
+
+/*
+ * A name that is moved or removed by somebody in another mount namespace than the sandbox's: what is mounted on it here
+ * holds it for nobody there. So it is done here, where each name is looked at first (watch/file/change.c).
+ */
+static bool changes_from_elsewhere(struct watch *watch)
+{
+	if (!watch->options.own_mount_source[0] || !files_removes_name(watch->request->data.nr))
+		return false;
+	identity_return();
+	return own_mounts_is_elsewhere(&watch->own_mounts, (pid_t)watch->request->pid);
+}
+
+static int serve_from_elsewhere(struct watch *watch)
+{
+	struct files *files = files_for_modes(watch);
+
+	return files ? serve_by(watch, files) : answer(watch, EPERM);
+}
+
 static int serve_request(struct watch *watch)
 {
 	const struct seccomp_data *data = &watch->request->data;
 
+	if (data->arch == ARCH_NATIVE && changes_from_elsewhere(watch))
+		return serve_from_elsewhere(watch);
 	if (data->arch == ARCH_NATIVE && files_cover(&watch->options, data->nr))
 		return serve_file(watch);
 	/* Of the file call before this one. */
@@ -547,6 +578,8 @@ static int serve_request(struct watch *watch)
 		return serve_exec(watch);
 	case SYS_socketpair:
 		return serve_pair(watch);
+	case SYS_mount:
+		return serve_mount(watch);
 	case SYS_prctl:
 	case SYS_landlock_restrict_self:
 		return serve_confining(watch);
@@ -558,6 +591,9 @@ static int serve_request(struct watch *watch)
 	}
 	if (files_changes_mode(data->nr) && files_for_modes(watch))
 		return serve_by(watch, watch->modes);
+	/* In the sandbox's own mount namespace, where the kernel sees what is mounted. */
+	if (watch->options.own_mount_source[0] && files_removes_name(data->nr))
+		return answer(watch, 0);
 	return refuse(watch);
 }
 

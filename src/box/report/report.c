@@ -22,7 +22,9 @@ enum jail_seccomp_profile report_seccomp_profile(const struct box *box)
 
 	enum jail_seccomp_profile base;
 
-	if (policy->exec.new_binaries)
+	if (policy->exec.namespaces == EXEC_NAMESPACES_MOUNTS)
+		base = JAIL_SECCOMP_MOUNTS;
+	else if (policy->exec.new_binaries)
 		base = policy->exec.namespaces ? JAIL_SECCOMP_NESTED : JAIL_SECCOMP_STRICT;
 	else
 		base = policy->exec.namespaces ? JAIL_SECCOMP_NESTED_NOEXEC : JAIL_SECCOMP_STRICT_NOEXEC;
@@ -77,6 +79,8 @@ void report_enforcement(const struct box *box, struct json *json)
 	json_object_begin(json, "enforcement");
 	put_namespaces(enforcement, json);
 	json_i64(json, "landlock", enforcement->landlock_abi);
+	json_bool(json, "landlock_files", enforcement->landlock_abi &&
+					  box->run.policy->policy->exec.namespaces != EXEC_NAMESPACES_MOUNTS);
 	json_string(json, "seccomp", enforcement->seccomp);
 	json_bool(json, "speculation", enforcement->speculation);
 	json_bool(json, "core_sched", enforcement->core_sched);

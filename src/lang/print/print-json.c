@@ -29,7 +29,8 @@ static void put_rows(struct json *json, const struct policy *policy, enum scalar
 		uint64_t value = scalar_get(id, policy);
 		char text[SCALAR_TEXT_SIZE];
 
-		if (row->unit == SCALAR_SWITCH)
+		/* A switch that got a third position stays one for who reads the other two. */
+		if (row->unit == SCALAR_SWITCH || (id == SCALAR_NAMESPACES && value < EXEC_NAMESPACES_MOUNTS))
 			json_bool(json, name, value);
 		else if (row->unit == SCALAR_CHOICE || row->unit == SCALAR_TEXT)
 			json_string(json, name, scalar_to_text(id, policy, text));

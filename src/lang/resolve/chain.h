@@ -89,6 +89,9 @@ struct trust_settings trust_finish(struct lang *lang);
 /* What `agent:` of all texts comes to; too many files go to lang->diags. agent.c */
 struct agent_settings agent_finish(struct lang *lang);
 
+/* Says which rule cannot hold where programs have mounts of their own (exec.namespaces: mounts). own-mounts.c */
+void check_own_mounts(struct lang *lang, const struct policy *policy);
+
 /* finish.c's second half: policy->file_plan and policy->unenforced. */
 void plan_files(struct lang *lang, struct policy *policy);
 void plan_unenforced(struct lang *lang, struct policy *policy);

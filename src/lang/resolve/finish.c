@@ -691,5 +691,6 @@ struct policy *finish_policy(struct lang *lang)
 		return NULL;
 	plan_files(lang, policy);
 	plan_unenforced(lang, policy);
-	return lang->arena.has_failed ? NULL : policy;
+	check_own_mounts(lang, policy);
+	return lang->diags.count || lang->arena.has_failed ? NULL : policy;
 }

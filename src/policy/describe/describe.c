@@ -333,19 +333,30 @@ static void put_limits(const struct policy *policy, const struct policy_place *p
 /* Programs that want what a sandbox does not have, and what works in its place. */
 static const struct {
 	const char *programs, *instead;
-	bool with_namespaces;        /* it holds also where programs may make namespaces of their own */
+	enum exec_namespaces until;  /* it holds up to what programs may make with this, and not beyond */
 } unfit[] = {
-	{ "Chromium, Chrome, Electron", "start them with `--no-sandbox`: you are in a sandbox already", false },
-	{ "bwrap, flatpak, firejail", "run the command itself, without them", false },
-	{ "docker, podman, buildah", "no container can be made or started here; a person can do it outside", true },
+	{ "Chromium, Chrome, Electron", "start them with `--no-sandbox`: you are in a sandbox already",
+	  EXEC_NAMESPACES_NONE },
+	{ "bwrap, flatpak, firejail", "run the command itself, without them", EXEC_NAMESPACES_PLAIN },
+	{ "docker, podman, buildah", "no container can be made or started here; a person can do it outside",
+	  EXEC_NAMESPACES_MOUNTS },
 	{ "perf, bpftrace", "the kernel's counters are refused; measure with `time` or a profiler of the language",
-	  true },
+	  EXEC_NAMESPACES_MOUNTS },
+};
+
+static const char *const about_namespaces[EXEC_NAMESPACES_COUNT] = {
+	[EXEC_NAMESPACES_NONE] = "No namespaces: a program's own sandbox cannot be made. Switch it off, for you are\n"
+				 "  in one.\n",
+	[EXEC_NAMESPACES_PLAIN] = "Programs can make user namespaces, as browsers do; no mounts and roots in them.\n",
+	[EXEC_NAMESPACES_MOUNTS] = "Programs can make user namespaces with mounts of their own (`bwrap`): binds,\n"
+				   "  tmpfs, proc, devpts and mqueue; no overlay, and none by `fsopen`.\n"
+				   "- Landlock holds no rule about files here; the mounts do.\n",
 };
 
 static void put_unfit(const struct policy *policy, struct buf *out)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(unfit); i++)
-		if (unfit[i].with_namespaces || !policy->exec.namespaces)
+		if (policy->exec.namespaces <= unfit[i].until)
 			buf_printf(out, "- %s: %s.\n", unfit[i].programs, unfit[i].instead);
 }
 
@@ -358,12 +369,10 @@ static void put_different(const struct policy *policy, struct buf *out)
 		     "  look like nobody's. `chmod u+s` and `g+s` are refused on files and work on directories.\n"
 		     "- `socket(AF_UNIX, SOCK_DGRAM)`, ping, raw sockets and io_uring do not exist.\n"
 		     "- %s"
-		     "- No mounts, containers, services, or debugging of what runs outside.\n"
+		     "- No %scontainers, services, or debugging of what runs outside.\n"
 		     "- There are no core dumps, and `/sys` tells of processors alone.\n",
-		   policy->exec.namespaces ?
-			   "Programs can make user namespaces, as browsers do; no mounts and roots in them.\n" :
-			   "No namespaces: a program's own sandbox cannot be made. Switch it off, for you are\n"
-			   "  in one.\n");
+		   about_namespaces[policy->exec.namespaces],
+		   policy->exec.namespaces == EXEC_NAMESPACES_MOUNTS ? "" : "mounts, ");
 	put_unfit(policy, out);
 	if (policy_stages_any(policy))
 		buf_put_text(out,

@@ -8,8 +8,8 @@
 static const struct {
 	const char *program, *hint;
 } own_sandboxes[] = {
-	{ "bwrap", "switch it off in what starts bwrap: codex: sandbox_mode = \"danger-full-access\"; Claude Code: "
-		   "\"sandbox\": {\"enabled\": false}" },
+	{ "bwrap", "switch it off in what starts bwrap (codex: sandbox_mode = \"danger-full-access\"; Claude Code: "
+		   "\"sandbox\": {\"enabled\": false}), or a policy with exec: {namespaces: mounts}" },
 	{ "codex", "sandbox_mode = \"danger-full-access\", which the policy codex sets inside; or codex --sandbox "
 		   "danger-full-access" },
 	{ "codex-linux-san", "sandbox_mode = \"danger-full-access\", which the policy codex sets inside; or codex "
@@ -19,7 +19,7 @@ static const struct {
 	{ "chrome-headless", "--no-sandbox, or a policy with exec: {namespaces: true}" },
 	{ "headless_shell", "--no-sandbox, or a policy with exec: {namespaces: true}" },
 	{ "electron", "electron --no-sandbox, or a policy with exec: {namespaces: true}" },
-	{ "flatpak", "run the program itself: flatpak needs mounts of its own" },
+	{ "flatpak", "run the program itself, or a policy with exec: {namespaces: mounts}" },
 	{ "snap-confine", "run the program itself: snap needs mounts of its own" },
 	{ "podman", "containers cannot be run here: run podman on the host" },
 	{ "docker", "containers cannot be run here: run docker on the host" },
@@ -36,23 +36,29 @@ static bool makes_sandboxes(const char *call)
 	return names_find(calls, ARRAY_SIZE(calls), call) >= 0;
 }
 
-static const char *find_hint(const struct action *action)
+static const char *find_hint(const struct policy *policy, const struct action *action)
 {
+	if (policy->exec.namespaces == EXEC_NAMESPACES_MOUNTS)
+		return "bwrap's and flatpak's mounts work; those of container engines do not: run these on the host";
 	for (size_t i = 0; action->argv && action->argv[0] && i < ARRAY_SIZE(own_sandboxes); i++)
 		if (str_equal(own_sandboxes[i].program, action->argv[0]))
 			return own_sandboxes[i].hint;
 	return "switch the program's own sandbox off (often --no-sandbox): atoll is one; browsers' work under "
-	       "exec: {namespaces: true}";
+	       "exec: {namespaces: true}, bwrap's under exec: {namespaces: mounts}";
 }
 
 struct decision policy_refuse_syscall(const struct policy *policy, const struct action *action)
 {
 	static const struct rule_origin own = { "builtin.namespaces", "", 0 };
+	static const char *const reasons[EXEC_NAMESPACES_COUNT] = {
+		[EXEC_NAMESPACES_NONE] = "a sandbox of a program's own cannot be made inside this one",
+		[EXEC_NAMESPACES_PLAIN] = "programs may make namespaces here, and neither mounts nor roots",
+		[EXEC_NAMESPACES_MOUNTS] = "programs may bind what they see here, and mount tmpfs, proc, devpts and "
+					   "mqueue",
+	};
 
 	if (!makes_sandboxes(action->subject))
 		return policy_decide(policy, action);
-	return (struct decision){ .verdict = VERDICT_DENY, .rule = own, .hint = find_hint(action),
-				  .reason = policy->exec.namespaces ?
-						    "programs may make namespaces here, and neither mounts nor roots" :
-						    "a sandbox of a program's own cannot be made inside this one" };
+	return (struct decision){ .verdict = VERDICT_DENY, .rule = own, .hint = find_hint(policy, action),
+				  .reason = reasons[policy->exec.namespaces] };
 }

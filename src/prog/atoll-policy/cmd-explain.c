@@ -424,6 +424,7 @@ static void put_json(const struct policy *policy, const struct question *questio
 		if (policy->degrade >> i & 1)
 			json_string(&json, NULL, wall_names[i]);
 	json_array_end(&json);
+	json_bool(&json, "landlock_files", policy->exec.namespaces != EXEC_NAMESPACES_MOUNTS);
 	json_object_end(&json);
 	buf_put_char(out, '\n');
 }
@@ -455,6 +456,9 @@ static void put_missing(const struct policy *policy, const struct action *action
 			buf_printf(out, "%s%s", shown++ ? ", " : "  walls that this policy lets be missing: ",
 				   wall_names[i]);
 	buf_put_text(out, missing ? "\n" : "");
+	if (policy->exec.namespaces == EXEC_NAMESPACES_MOUNTS && decision->verdict != VERDICT_ALLOW &&
+	    walls_before(action->kind) & 1u << WALL_MOUNTS)
+		buf_put_text(out, "  walls:   mounts alone; Landlock holds no file rule (exec.namespaces: mounts)\n");
 }
 
 static bool is_made(const char *const *places, size_t step, const char *path)

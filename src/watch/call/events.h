@@ -21,6 +21,7 @@ enum {
 	WATCH_DEVICES_MAX = 64,
 	WATCH_WAITING_MAX = 512,     /* connects that wait at one time; the next is EAGAIN */
 	WATCH_HOST_PORTS_MAX = 8,
+	WATCH_SOURCE_SIZE = 32,
 	WATCH_FILES_WAITING_MAX = 64, /* file calls that wait at one time; the next is ENFILE */
 };
 
@@ -176,6 +177,12 @@ struct watch_options {
 	pid_t init_pid;              /* the first process of the sandbox */
 	int root_fd;                 /* borrowed, O_PATH: its root */
 	bool has_own_roots;          /* programs may have roots and mounts of their own (nested user namespaces) */
+	/*
+	 * Programs may mount: what the file systems that are mounted for them have as their source, which is nobody
+	 * else's, and how large one can be. "": none is.
+	 */
+	char own_mount_source[WATCH_SOURCE_SIZE];
+	uint64_t own_mount_bytes, own_mount_inodes;
 	uid_t uid_inside;            /* what uid and gid are called inside */
 	gid_t gid_inside;
 	bool network_is_empty;       /* connects beyond loopback are refused with ENETUNREACH */

@@ -105,6 +105,13 @@ bool files_makes_link(int number)
 	return call && call->run == file_run_link;
 }
 
+bool files_removes_name(int number)
+{
+	const struct file_call *call = file_call_find(number);
+
+	return call && (call->access == WATCH_FILE_RENAME || call->access == WATCH_FILE_REMOVE);
+}
+
 bool files_changes_mode(int number)
 {
 	const struct file_call *call = file_call_find(number);

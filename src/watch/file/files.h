@@ -34,6 +34,9 @@ bool files_cover(const struct watch_options *options, int number);
 /* Whether the call of this number makes a hard link. */
 bool files_makes_link(int number);
 
+/* Whether the call of this number moves or removes a name. */
+bool files_removes_name(int number);
+
 /* Whether the call of this number sets permission bits: chmod(2) and its like. */
 bool files_changes_mode(int number);
 

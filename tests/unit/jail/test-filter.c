@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -27,6 +28,12 @@
 enum { STRIDE = 5 };
 #else
 enum { STRIDE = 1 };
+#endif
+
+#ifdef __x86_64__
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#else
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
 #endif
 
 enum { POOL_MAX = 64, DEFAULT_ANSWER = SECCOMP_RET_ERRNO | ENOSYS };
@@ -60,6 +67,9 @@ static const struct subject subjects[] = {
 	SUBJECT(strict_all, aarch64, AUDIT_ARCH_AARCH64),
 	SUBJECT(nested_all, x86_64, AUDIT_ARCH_X86_64),
 	SUBJECT(nested_noexec_writes, aarch64, AUDIT_ARCH_AARCH64),
+	SUBJECT(mounts, x86_64, AUDIT_ARCH_X86_64),
+	SUBJECT(mounts_moves, x86_64, AUDIT_ARCH_X86_64),
+	SUBJECT(mounts_moves, aarch64, AUDIT_ARCH_AARCH64),
 };
 
 /* Classic BPF as seccomp(2) has it; *ret_steps counts instructions. An invalid program fails the test. */
@@ -346,6 +356,42 @@ static void test_what_must_be_refused(void **state)
 	}
 }
 
+/* Where programs have mounts of their own: what names no file system goes on, everything else is the supervisor's. */
+static void test_mounts_of_programs_own(void **state)
+{
+	static const struct {
+		int number;
+		uint64_t flags;
+		uint32_t answer;
+	} cases[] = {
+		{ SYS_mount, MS_BIND, ALLOW }, { SYS_mount, MS_BIND | MS_REC, ALLOW },
+		{ SYS_mount, MS_BIND | MS_REMOUNT | MS_RDONLY, ALLOW }, { SYS_mount, MS_REC | MS_SLAVE, ALLOW },
+		{ SYS_mount, MS_PRIVATE, ALLOW }, { SYS_mount, 0, NOTIFY }, { SYS_mount, MS_NOSUID | MS_NODEV, NOTIFY },
+		{ SYS_mount, MS_REMOUNT, NOTIFY }, { SYS_mount, MS_MOVE, NOTIFY },
+		/* The kernel forgets the upper half of these: new mounts that look like another propagation. */
+		{ SYS_mount, 0xc0ed0000, NOTIFY }, { SYS_mount, 0xc0ed0000 | MS_NOSUID, NOTIFY },
+		{ SYS_mount, 0xc0ed0000 | 1ull << 32, NOTIFY }, { SYS_mount, 0xc0ed0000 | MS_BIND, ALLOW },
+		{ SYS_mount, 1ull << 44, NOTIFY },
+		{ SYS_umount2, 0, ALLOW }, { SYS_pivot_root, 0, ALLOW }, { SYS_unlinkat, 0, NOTIFY },
+		{ SYS_renameat2, 0, NOTIFY }, { SYS_fsopen, 0, NOTIFY }, { SYS_open_tree, 0, NOTIFY },
+		{ SYS_move_mount, 0, NOTIFY }, { SYS_fsmount, 0, NOTIFY }, { SYS_mount_setattr, 0, NOTIFY },
+		{ SYS_setxattr, 0, SECCOMP_RET_ERRNO | EOPNOTSUPP },
+	};
+
+	for (size_t s = 0; s < ARRAY_SIZE(subjects); s++)
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			struct seccomp_data data = { .nr = cases[i].number, .arch = NATIVE_ARCH,
+						     .args = { 0, 0, 0, cases[i].flags } };
+			size_t steps;
+
+			if (!strstr(subjects[s].name, "mounts") || subjects[s].audit_arch != NATIVE_ARCH)
+				continue;
+			if (run(&subjects[s], &data, &steps) != cases[i].answer)
+				fail_msg("%s: call %d, flags 0x%llx", subjects[s].name, cases[i].number,
+					 (unsigned long long)cases[i].flags);
+		}
+}
+
 /* Without new programs the profiles differ in memory files alone. */
 static void test_no_executable_memory_files(void **state)
 {
@@ -409,7 +455,7 @@ int main(void)
 		cmocka_unit_test(test_programs_are_the_tables),
 		cmocka_unit_test(test_x32_numbers_do_not_exist),
 		cmocka_unit_test(test_foreign_architectures_die),
-		cmocka_unit_test(test_what_must_be_refused),
+		cmocka_unit_test(test_what_must_be_refused), cmocka_unit_test(test_mounts_of_programs_own),
 		cmocka_unit_test(test_no_executable_memory_files),
 		cmocka_unit_test(test_programs_are_short),
 		cmocka_unit_test(test_refusals_have_names),

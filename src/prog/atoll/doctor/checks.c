@@ -286,8 +286,8 @@ static void check_landlock(struct findings *findings)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	if (abi >= ABI_SCOPE) {
-		findings_add(findings, FINDING_OK, "landlock", "ABI %ld: files, abstract sockets and signals",
-			     abi);
+		findings_add(findings, FINDING_OK, "landlock",
+			     "ABI %ld: files (not with exec: {namespaces: mounts}), abstract sockets, signals", abi);
 	} else if (abi > 0 && abi < ABI_REFER) {
 		explain(findings_add(findings, FINDING_WEAK, "landlock", "ABI %ld: files only, each in its directory",
 				     abi),
