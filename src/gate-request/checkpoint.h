@@ -14,6 +14,9 @@
 
 struct access_gate;
 
+/* Nothing is being taken yet; gate->run is set. */
+void access_checkpoint_init(struct access_gate *gate);
+
 /* The request id is answered now or later, by DESK_ANSWER. text: what it is for, hostile. Negative: the log failed. */
 int access_checkpoint_take(struct access_gate *gate, uint32_t id, const char *text) MUST_USE;
 

@@ -10,6 +10,7 @@
 
 #include "supervise/loop.h"
 #include "supervise/peer.h"
+#include "supervise/snapshot-job.h"
 #include "wire/desk.h"
 
 struct queue;
@@ -48,9 +49,7 @@ struct access_token {
 /* The checkpoint that is being taken. */
 struct access_checkpoint {
 	uint32_t id;                 /* of the request; 0: there is none */
-	int near_fd, name_fd;        /* owned */
-	struct loop_source source;
-	struct pidref process;
+	struct snapshot_job job;
 	uint64_t started_ns, free_ns; /* the next one is taken from free_ns on */
 };
 

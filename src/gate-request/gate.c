@@ -110,10 +110,10 @@ bool access_gate_open(struct access_gate **ret_gate, struct run *run, struct run
 		return false;
 	*gate = (struct access_gate){ .run = run, .queue = queue, .mounts = mounts, .listen_fd = FD_NONE,
 				      .tokens = DESK_BURST,
-				      .checkpoint = { .near_fd = FD_NONE, .name_fd = FD_NONE, .process = PIDREF_NONE },
 				      .refilled_ns = clock_monotonic_ns() };
 	peer_init(&gate->peer, run, &desk, DESK_STARTS_MAX, gate);
 	access_token_init(gate);
+	access_checkpoint_init(gate);
 	/* Also where it fails: then nobody asks here. */
 	*ret_gate = gate;
 	if (namespaces_run(run, &task, &gate->listen_fd) < 0)

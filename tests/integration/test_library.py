@@ -105,6 +105,16 @@ def test_a_port_of_this_machine_is_reached_by_a_sandbox_that_names_it(host):
     assert out == "0 True None\n", out
 
 
+def test_a_checkpoint_is_taken_whatever_environment_the_command_has(host):
+    """Where sessions are is known to the sandbox's starter, and not to the command."""
+    out = host.program("""
+        box = context.create(context.policy(**MEDIUM), project=project, env=["PATH=/usr/bin:/bin"], streams="capture",
+                             argv=["/run/atoll/bin/atoll-request", "checkpoint", "turn"])
+        print(box.until(END).get("status"), [row["name"] for row in box.cursor("snapshots").rows()])
+    """)
+    assert out == "0 [b'turn-1']\n", out
+
+
 def test_a_refusal_is_an_event_with_rule_reason_and_way_out(host):
     out = host.program("""
         policy = context.policy(**MEDIUM)
