@@ -257,6 +257,7 @@ static int end_jail(struct box *box)
 	r = processes_done(&box->supervision.processes);
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
 		command_free(box->commands[i]);
+	(void)command_forget_old(box, UINT64_MAX);
 	return r;
 }
 

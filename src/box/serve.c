@@ -77,17 +77,20 @@ static int on_started(void *context, struct frame *frame, int *fds, size_t fd_co
 {
 	struct box *box = context;
 	struct command *command = command_find(box, frame_get_u32(frame));
+	uint32_t pid = frame_get_u32(frame); /* nothing here rests on it */
 
-	(void)frame_get_u32(frame); /* its pid inside: nothing here rests on it */
 	if (frame_finish(frame) < 0 || !command || !command->tty != !fd_count)
 		return -EBADMSG;
 	command->has_begun = true;
+	command->name.pid = pid;
 	control_resume(box);
 	/* While its program starts, which takes longer. */
 	if (command->is_main)
 		store_expect_end(&box->store);
 	if (command->tty && command->is_main && !box->run.request->starter)
 		return command_open_console(command, take_fd(&fds[0]));
+	if (command->tty && command->lasting && command_take_terminal(command, take_fd(&fds[0])) < 0)
+		return lost(box, "a terminal cannot be read");
 	link_command_started(box, command, fd_count ? fds[0] : FD_NONE);
 	return 0;
 }
@@ -360,6 +363,8 @@ static uint64_t moved_bytes(const struct box *box)
 			moved += command->stdio.relays[STDIO_IN].moved_bytes;
 		if (command && command->has_console)
 			moved += command->console.input.moved_bytes;
+		if (command && command->lasting)
+			moved += lasting_moved(command->lasting);
 	}
 	return moved;
 }
@@ -452,18 +457,43 @@ static int used_timeout_ms(const struct box *box, uint64_t now_ns)
 					: -1);
 }
 
+static bool has_lasting(const struct box *box)
+{
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && box->commands[i]->lasting)
+			return true;
+	return false;
+}
+
 static int timeout_ms(const struct box *box)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 	int timeout;
 
 	if (box->run.ended != ENDED_NOT)
-		return box->run.ended == ENDED_EXIT || box->run.ended == ENDED_SIGNAL ? -1 : STOP_LOOK_MS;
+		return (box->run.ended == ENDED_EXIT || box->run.ended == ENDED_SIGNAL) && !has_lasting(box)
+			       ? -1
+			       : STOP_LOOK_MS;
 	if (box->control.stop_ns != UINT64_MAX)
 		return STOP_LOOK_MS;
 	timeout = freeze_is_on(box->run.freeze) ? freeze_timeout_ms(box->run.freeze, now_ns)
 						: used_timeout_ms(box, now_ns);
+	timeout = earlier(timeout, left_ms(box->forget_ns, now_ns));
 	return earlier(timeout, modules_timeout_ms(box, now_ns));
+}
+
+/* Who does not read what a command that lasts wrote holds up no end. */
+static bool is_given_up(const struct box *box, const struct command *command)
+{
+	return command->lasting &&
+	       clock_monotonic_ns() - box->outcome.command_ended_ns > DELIVERY_MS * (uint64_t)MS_NS;
+}
+
+static bool is_over(const struct box *box, struct command *command)
+{
+	if (box->run.is_dead)
+		return command_is_drained(command) || is_given_up(box, command);
+	return command_is_settled(command);
 }
 
 /*
@@ -475,18 +505,21 @@ static int settle_commands(struct box *box)
 	bool is_settled = true;
 	int r;
 
+	box->forget_ns = command_forget_old(box, clock_monotonic_ns());
 	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++) {
 		struct command *command = box->commands[i];
 
 		if (!command)
 			continue;
-		if (box->run.is_dead ? command_is_drained(command) : command_is_settled(command)) {
+		if (is_over(box, command)) {
 			r = command->client ? audit_flush(box->run.audit) : 0;
 			if (r < 0)
 				return r;
 			control_command_ended(box, command);
-			if (!command->is_main || box->run.is_dead)
+			if (box->run.is_dead)
 				command_free(command);
+			else if (!command->is_main)
+				command_retire(command);
 		}
 		is_settled = is_settled && !box->commands[i];
 	}

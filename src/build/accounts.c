@@ -10,7 +10,7 @@
 
 enum { FIELDS_MAX = 7, SYSTEM_END = 1000, NOBODY = 65534, TEXT_MAX = 1 << 20 };
 
-static const char agent[] = "agent";
+const char accounts_agent[] = "agent";
 
 struct line {
 	const char *fields[FIELDS_MAX];
@@ -56,7 +56,7 @@ bool accounts_have(const char *text, unsigned id)
 static bool is_kept(const struct line *line, unsigned own)
 {
 	return (line->id < SYSTEM_END || line->id == NOBODY) && line->id != own &&
-	       !(line->sizes[0] == (int)strlen(agent) && memcmp(line->fields[0], agent, strlen(agent)) == 0);
+	       !(line->sizes[0] == (int)strlen(accounts_agent) && memcmp(line->fields[0], accounts_agent, strlen(accounts_agent)) == 0);
 }
 
 static char *finish(struct buf *out)
@@ -78,7 +78,7 @@ static void put_host(struct buf *out, const char *host)
 
 static void put_user(struct buf *out, uid_t uid, gid_t gid, const char *home)
 {
-	buf_printf(out, "%s:x:%u:%u:atoll sandbox:%s:/bin/bash\n", agent, (unsigned)uid, (unsigned)gid, home);
+	buf_printf(out, "%s:x:%u:%u:atoll sandbox:%s:/bin/bash\n", accounts_agent, (unsigned)uid, (unsigned)gid, home);
 }
 
 /* "NAME:x:ID:", piece by piece: each start of root's makes some seventy of them, and printf would be most of that. */
@@ -117,7 +117,7 @@ char *accounts_group(const char *host, gid_t gid)
 			put_account(&out, &line);
 			buf_put(&out, "\n", 1);
 		}
-	buf_printf(&out, "%s:x:%u:\n", agent, (unsigned)gid);
+	buf_printf(&out, "%s:x:%u:\n", accounts_agent, (unsigned)gid);
 	return finish(&out);
 }
 
@@ -137,6 +137,6 @@ char *accounts_group_with(const char *host, gid_t gid)
 
 	buf_init(&out, TEXT_MAX);
 	put_host(&out, host);
-	buf_printf(&out, "%s:x:%u:\n", agent, (unsigned)gid);
+	buf_printf(&out, "%s:x:%u:\n", accounts_agent, (unsigned)gid);
 	return finish(&out);
 }

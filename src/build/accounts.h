@@ -11,6 +11,9 @@
 
 #include "base/cleanup.h"
 
+/* The name of who works inside. */
+extern const char accounts_agent[];
+
 /* The number is the third field of a line in both files. */
 bool accounts_have(const char *text, unsigned id);
 

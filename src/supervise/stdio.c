@@ -14,6 +14,8 @@
  * has another uid than the pipe's owner. Anonymous pipes alone: they have no name, so that only who may look into a
  * process that holds one gets that far; a FIFO's mode is the user's.
  */
+enum { CAN_READ = 0644, CAN_WRITE = 0622 };
+
 static int let_reopen(int fd, mode_t mode)
 {
 	struct statfs fs;
@@ -25,7 +27,10 @@ static int let_reopen(int fd, mode_t mode)
 	return fs.f_type != PIPEFS_MAGIC || fchmod(fd, mode) == 0 ? 0 : -errno;
 }
 
-enum { CAN_READ = 0644, CAN_WRITE = 0622 };
+int stdio_let_reopen(int fd, int which)
+{
+	return let_reopen(fd, which == STDIO_IN ? CAN_READ : CAN_WRITE);
+}
 
 static int open_output(struct stdio *stdio, struct loop *loop, int which, int user_fd)
 {

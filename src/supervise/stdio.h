@@ -26,6 +26,9 @@ struct stdio {
 int stdio_open(struct stdio *stdio, struct loop *loop, const int fds[STDIO_COUNT], unsigned which,
 	       int (*on_output)(void *context, uint64_t n), void *context) MUST_USE;
 
+/* Lets the sandbox's end of a pipe (STDIO_…) be opened anew by its name below /dev. 0 or -errno. */
+int stdio_let_reopen(int fd, int which) MUST_USE;
+
 /* Closes the sandbox's ends in this process, so that the end of the last writer inside is the end of the
  * stream. */
 void stdio_close_inside(struct stdio *stdio);

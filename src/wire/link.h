@@ -12,8 +12,11 @@
 
 #include "wire/field.h"
 
-/* Those of a box: from the lowest to this one. Since 2: LINK_ASKS, LINK_STATUS, LINK_HOLD, LINK_OWN_COMMANDS. */
-enum { LINK_PROTOCOL_LOWEST = 1, LINK_PROTOCOL = 2 };
+/*
+ * Those of a box: from the lowest to this one. Since 2: LINK_ASKS, LINK_STATUS, LINK_HOLD, LINK_OWN_COMMANDS; since 3:
+ * what stands behind these, and "lasting", "tag" and "user" of LINK_RUN.
+ */
+enum { LINK_PROTOCOL_LOWEST = 1, LINK_PROTOCOL = 3 };
 
 /* A bit of LINK_SUBSCRIBE, since protocol 2: of commands those alone that this client runs. */
 #define LINK_OWN_COMMANDS (UINT64_C(1) << 63)
@@ -39,8 +42,8 @@ enum link_message {
 				    it is another one */
 	LINK_CREDIT,             /* u32 more events */
 	LINK_SUBSCRIBE,          /* u64 ticket (0: no reply), u64 bits 1 << enum link_event */
-	LINK_RUN,                /* u64 ticket, fields (since 2: "token": TOKEN_HOLDS); fds: 0, 1, 2, or none and "pty";
-				    -> "command" */
+	LINK_RUN,                /* u64 ticket, fields (since 2: "token": TOKEN_HOLDS); fds: 0, 1, 2, or none and "pty",
+				    or with "lasting" one, a stream socket; -> "command" */
 	LINK_KILL,               /* u64 ticket, u64 command, u64 signal */
 	LINK_STOP,               /* u64 ticket, u64 grace ms */
 	LINK_FREEZE,             /* u64 ticket */
@@ -56,6 +59,13 @@ enum link_message {
 				    since; with ASKING_FOLLOW once anything has. One at a time */
 	LINK_STATUS,             /* u64 ticket; -> "status": doc/format/status.md */
 	LINK_HOLD,               /* u64 ticket, fields; as LINK_FREEZE, without a bound: "keep", "timeout_ms" */
+	LINK_COMMANDS,           /* u64 ticket, u64 after which number; -> "rows", "kind", "next" */
+	LINK_ATTACH,             /* u64 ticket, u64 command, fields: "fresh", "output_only"; -> "stdin", "stdout",
+				    "stderr" or "terminal": descriptors; "dropped" */
+	LINK_RESIZE,             /* u64 ticket, u64 command, u64 rows << 16 | columns */
+	LINK_CLOSE_INPUT,        /* u64 ticket, u64 command */
+	LINK_LABELS,             /* u64 ticket, fields: "labels" */
+	LINK_ROW,                /* in "rows": fields */
 	/* box -> client */
 	LINK_WELCOME = 96,       /* u32 protocol, fields: "id", "atoll" */
 	LINK_REPLY,              /* u64 ticket, u32 enum err_code; where that is 0 fields, else those of an error */

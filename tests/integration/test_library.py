@@ -5,61 +5,15 @@ import pathlib
 import re
 import shutil
 import subprocess
-import textwrap
 
 import pytest
 
 import control
 from atoll import ROOT, wait_until
 from control import Link
+from library import DEGRADED, HEADER, LIBRARY, PRELUDE, host, needs_library  # noqa: F401
 
-LIBRARY = pathlib.Path(os.environ.get("ATOLL_BIN", ROOT / "build" / "bin")).resolve().parent / "lib"
-HEADER = ROOT / "src" / "client" / "atoll.h"
-
-pytestmark = pytest.mark.skipif(not (LIBRARY / "libatoll.so").exists(), reason=f"libatoll is not built in {LIBRARY}")
-
-DEGRADED = "atoll: 1\nextends: medium\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n"
-
-PRELUDE = """
-import ctypes, os, select, signal, sys, time
-from libatoll import *
-project = os.getcwd()
-context = Context()
-MEDIUM = {"policy": "/".join(project.split("/")[:-2]) + "/config/degraded.yaml", "project": project}
-"""
-
-
-class Host:
-    """Where the programs of one test are, readable by who runs them."""
-
-    def __init__(self, sandbox):
-        self.sandbox = sandbox
-        sandbox.policy(DEGRADED, "degraded.yaml")
-        self.directory = sandbox.make_directory(sandbox.base / "host")
-        for source in (LIBRARY / "libatoll.so.0", ROOT / "tests" / "lib" / "libatoll.py"):
-            sandbox.copy(source, self.directory / source.name)
-        self.env = {"LIBATOLL": str(self.directory / "libatoll.so.0"), "PYTHONPATH": str(self.directory),
-                    "PATH": f"{sandbox.programs.directory}:/usr/bin:/bin"}
-
-    def program(self, text, timeout=60, prelude=PRELUDE):
-        """Runs a Python program; what it says. It must end well."""
-        result = self.sandbox.run_outside(["/usr/bin/python3", "-c", prelude + textwrap.dedent(text)], env=self.env,
-                                          cwd=self.sandbox.project, timeout=timeout)
-        assert result.code == 0, result
-        assert result.err == "", result.err
-        return result.out
-
-    def build(self, source, name, words=()):
-        out = self.directory / name
-        subprocess.run(["cc", "-std=c99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{HEADER.parent}", source,
-                        "-o", out, *words], check=True)
-        out.chmod(0o755)
-        return out
-
-
-@pytest.fixture
-def host(sandbox):
-    return Host(sandbox)
+pytestmark = needs_library
 
 
 def test_a_command_says_what_it_does_and_how_it_ends(host):
@@ -1154,7 +1108,9 @@ def test_a_box_of_another_time_is_understood_or_said_so(host):
         error = refused(handle, "status")
         assert error.code == E_PROTOCOL and "older atoll" in error.what, error
         handle.request("freeze")
-        for what in (("hold", None), ("look", Record(LOOK, look="list"))):
+        for what in (("hold", None), ("look", Record(LOOK, look="list")), ("commands", U(0)),
+                     ("attach", U(1), None), ("close_input", U(1)), ("exec", Record(COMMAND, argv=["true"], tag="x")),
+                     ("exec", Record(COMMAND, argv=["true"], streams="pipe", keep=1))):
             assert refused(handle, *what).code == E_PROTOCOL
         demanding = Context(own_commands=1).find(box.id)
         error = refused(demanding, "sample")
@@ -1162,7 +1118,7 @@ def test_a_box_of_another_time_is_understood_or_said_so(host):
         assert demanding.until(END).get("ended") == b"unreachable"
         fake.close()
         def newer(client, low, high):
-            assert (low, high) == (1, 2), (low, high)
+            assert (low, high) == (1, 3), (low, high)
             client.send(frame(96, u32(7)))
             return False
         fake = Fake(box, newer)
@@ -1192,7 +1148,7 @@ def test_a_library_of_another_time_is_understood_or_told_so(sandbox):
     with Link(sandbox, session, protocol=(1, 1)) as older:
         assert older.protocol == 1
         assert older.request(control.SAMPLE)[1]["commands"] == 1
-    for low, high in ((3, 9), (0, 0), (2, 1)):
+    for low, high in ((4, 9), (0, 0), (2, 1)):
         with Link(sandbox, session, protocol=(low, high)) as other:
             assert other.protocol == control.PROTOCOL
             with pytest.raises(ConnectionError):

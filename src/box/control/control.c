@@ -36,6 +36,8 @@ static void client_free(struct client *client)
 	link_free(client);
 	policy_change_forget_asker(&client->box->gates.net, client);
 	loop_remove(client->box->run.loop, &client->source);
+	/* The one of who started the sandbox is open elsewhere, too: whoever is cut off has to see it. */
+	shutdown(client->fd, SHUT_RDWR);
 	close_fd(&client->fd);
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
 		if (client->box->control.clients[i] == client)
@@ -385,6 +387,9 @@ int control_check(struct box *box)
 {
 	tell_followers(box);
 	link_check(box);
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && box->commands[i]->lasting)
+			lasting_check(box->commands[i]->lasting);
 	if (box->control.stop_ns == UINT64_MAX || box->run.ended != ENDED_NOT)
 		return 0;
 	if (clock_monotonic_ns() >= box->control.stop_ns)
@@ -424,8 +429,9 @@ void control_command_ended(struct box *box, struct command *command)
 	const char *lost = NULL;
 	int lost_errno = command->has_stdio ? stdio_lost(&command->stdio, &lost) : 0;
 
+	command->name.ended = command_end_name(box, command, lost_errno ? lost : NULL);
 	if (!command->is_told)
-		link_command_ended(box, command, command_end_name(box, command, lost_errno ? lost : NULL), lost_errno);
+		link_command_ended(box, command, command->name.ended, lost_errno);
 	command->is_told = true;
 	command->client = NULL;
 }

@@ -147,10 +147,18 @@ static void put_command(struct buf *out, const void *context)
 	field_put_u64(out, "main", command->is_main);
 }
 
+static void put_started(struct buf *out, const void *context)
+{
+	const struct command *command = context;
+
+	put_command(out, command);
+	field_put_u64(out, "pid", command->name.pid);
+}
+
 void link_command_started(struct box *box, const struct command *command, int master_fd)
 {
 	const struct happening started = {
-		.type = LINK_EVENT_STARTED, .put = put_command, .context = command, .owner = command->client,
+		.type = LINK_EVENT_STARTED, .put = put_started, .context = command, .owner = command->client,
 		.command = command, .fd = master_fd,
 	};
 

@@ -1,45 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/socket.h>
 
-#include "approve/token-grants.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "box/control/control.h"
 #include "box/control/link-state.h"
 #include "box/report/status.h"
 #include "wire/asking.h"
-#include "wire/token.h"
 
 /* What a linked client asks for, each with its ticket. */
 
 enum { MS_NS = 1000000, REQUEST_MAX = 256, QUESTIONS_MAX = 100 << 10, STATUS_MAX = 64 << 10 };
-
-static int reply_errno(struct client *client, uint64_t ticket, const char *stage, int errnum, const char *what)
-{
-	struct err err = { 0 };
-
-	err_set(&err, ERR_STATE, errnum, stage, "%s: %s", what, err_errno_name(errnum));
-	return link_reply_error(client, ticket, &err);
-}
-
-/* What fails without a reason of its own is the log, without which nothing may happen. */
-static int reply_failure(struct client *client, uint64_t ticket, int r, struct err *err)
-{
-	if (err->code == ERR_NONE) {
-		err_set(err, ERR_STATE, -r, "audit", "the log of the session cannot be written: %s",
-			err_errno_name(-r));
-		run_end(&client->box->run, ENDED_POLICY);
-	}
-	return link_reply_error(client, ticket, err);
-}
-
-static bool is_ending(struct client *client, uint64_t ticket)
-{
-	if (client->box->run.ended == ENDED_NOT)
-		return false;
-	(void)reply_errno(client, ticket, "session", ESHUTDOWN, "the session is ending");
-	return true;
-}
 
 static int on_credit(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
@@ -73,155 +44,6 @@ static int on_subscribe(void *context, struct frame *frame, int *fds, size_t fd_
 	return 0;
 }
 
-struct run_fields {
-	char **argv;
-	const char *cwd;
-	struct command_variables variables;
-	uint64_t pty, keep, timeout_ms;
-	const void *token;       /* borrowed; NULL: none */
-	size_t token_size;
-};
-
-static int get_run_field(struct run_fields *run, const struct field *field)
-{
-	struct {
-		const char *key;
-		char ***strings;
-		const char **text;
-		uint64_t *number;
-	} const table[] = {
-		{ "argv", &run->argv, NULL, NULL },      { "env", &run->variables.env, NULL, NULL },
-		{ "env_add", &run->variables.added, NULL, NULL }, { "cwd", NULL, &run->cwd, NULL },
-		{ "pty", NULL, NULL, &run->pty },             { "keep", NULL, NULL, &run->keep },
-		{ "timeout_ms", NULL, NULL, &run->timeout_ms },
-	};
-
-	if (str_equal(field->key, "token") && field->kind == FIELD_BYTES && field->size) {
-		run->token = field->bytes;
-		run->token_size = field->size;
-		return 0;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		if (!str_equal(table[i].key, field->key))
-			continue;
-		if (table[i].strings && field->kind == FIELD_STRINGS && !*table[i].strings)
-			*table[i].strings = field->strings;
-		else if (table[i].text && field->kind == FIELD_STRING)
-			*table[i].text = field->bytes;
-		else if (table[i].number && field->kind == FIELD_U64)
-			*table[i].number = field->number;
-		else
-			return -EBADMSG;
-		return 0;
-	}
-	return -EBADMSG;
-}
-
-static int get_run(struct frame *frame, struct run_fields *run)
-{
-	struct field field = { 0 };
-	int r;
-
-	while ((r = field_get(frame, &field)) == 1) {
-		r = get_run_field(run, &field);
-		if (r < 0) {
-			free(field.strings);
-			return r;
-		}
-		field = (struct field){ 0 };
-	}
-	return r < 0 || !run->argv || !run->argv[0] ? -EBADMSG : 0;
-}
-
-/* "pty" is rows << 16 | columns, and then there are no streams. */
-static int start_command(struct client *client, const struct run_fields *run, const int *fds, struct command **ret)
-{
-	struct box *box = client->box;
-	char *none[] = { NULL };
-	struct command_variables variables = run->variables;
-	char **env;
-	int r;
-
-	variables.env = variables.env ? variables.env : none;
-	variables.added = variables.added ? variables.added : none;
-	env = command_environment(box, &variables);
-	r = env ? command_start(box, &(struct command_request){
-		.argv = run->argv, .env = env, .cwd = run->cwd ? run->cwd : box->run.request->project, .fds = fds,
-		.tty = run->pty ? STDIO_ALL : 0, .rows = (uint16_t)(run->pty >> 16), .columns = (uint16_t)run->pty,
-		.client = client }, ret) : -ENOMEM;
-	strv_free(env);
-	if (r < 0)
-		return r;
-	(*ret)->outlives_client = run->keep;
-	if (run->timeout_ms && run->timeout_ms < UINT64_MAX / MS_NS / 2 &&
-	    (*ret)->started_ns + run->timeout_ms * MS_NS < (*ret)->deadline_ns)
-		(*ret)->deadline_ns = (*ret)->started_ns + run->timeout_ms * MS_NS;
-	return 0;
-}
-
-/* What a token lets happen holds from before the command that it came with. 1: it does not hold, as *err says. */
-static int add_token(struct client *client, const struct run_fields *run, struct err *err)
-{
-	struct frame frame;
-	int r;
-
-	if (!run->token)
-		return 0;
-	/* It lies in the buffer that messages are received in. */
-	r = frame_open(&frame, (void *)run->token, run->token_size);
-	if (r < 0 || frame.type != TOKEN_HOLDS)
-		return err_set(err, ERR_USAGE, EBADMSG, "token", "this is no token that holds") < 0;
-	return token_grants_add(&client->box->approval.queue, &frame, err);
-}
-
-static int on_run(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-	uint64_t ticket = frame_get_u64(frame);
-	struct command *command = NULL;
-	struct run_fields run = { 0 };
-	struct err err = { 0 };
-	int r = get_run(frame, &run);
-
-	if (r == 0 && fd_count != (run.pty ? 0 : 3))
-		r = -EBADMSG;
-	if (r == 0 && freeze_is_on(client->box->run.freeze))
-		r = reply_errno(client, ticket, "exec", EBUSY, "everything in this sandbox stands still");
-	else if (r == 0 && !is_ending(client, ticket) && (r = add_token(client, &run, &err)) != 0)
-		r = reply_failure(client, ticket, r, &err);
-	else if (r == 0 && client->box->run.ended == ENDED_NOT) {
-		r = start_command(client, &run, fds, &command);
-		if (r < 0)
-			r = reply_errno(client, ticket, "exec", -r,
-					r == -EAGAIN ? "too many commands run in this sandbox"
-						     : "cannot start a command in this sandbox");
-		else
-			link_reply_u64(client, ticket, "command", command->id);
-	}
-	free(run.argv);
-	free(run.variables.env);
-	free(run.variables.added);
-	return r;
-}
-
-static int on_kill(void *context, struct frame *frame, int *fds, size_t fd_count)
-{
-	struct client *client = context;
-	uint64_t ticket = frame_get_u64(frame), id = frame_get_u64(frame), number = frame_get_u64(frame);
-	struct command *command;
-
-	if (frame_finish(frame) < 0 || number < 1 || number > 64 || id > UINT32_MAX)
-		return -EBADMSG;
-	command = command_find(client->box, (uint32_t)id);
-	if (!command || command->has_exited)
-		return reply_errno(client, ticket, "signal", ESRCH, "no such command runs in this sandbox");
-	if (command_signal(command, (int)number) < 0 ||
-	    (number == SIGCONT && command_continue(command) < 0))
-		return reply_errno(client, ticket, "signal", EIO, "the sandbox does not listen");
-	link_reply_done(client, ticket);
-	return 0;
-}
-
 static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
@@ -230,7 +52,7 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 	if (frame_finish(frame) < 0 || grace_ms > UINT32_MAX)
 		return -EBADMSG;
 	if (client->link->stop_ticket)
-		return reply_errno(client, ticket, "stop", EBUSY, "it is being stopped already");
+		return link_reply_errno(client, ticket, "stop", EBUSY, "it is being stopped already");
 	client->link->stop_ticket = ticket;
 	control_stop(client->box, (uint32_t)grace_ms);
 	return 0;
@@ -347,16 +169,16 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;
-	if (is_ending(client, ticket))
+	if (link_is_ending(client, ticket))
 		return 0;
 	if (client->link->change_ticket)
-		return reply_errno(client, ticket, "policy", EBUSY, "another change is on its way");
+		return link_reply_errno(client, ticket, "policy", EBUSY, "another change is on its way");
 	client->link->change_ticket = ticket;
 	r = policy_change_begin(&client->box->gates.net, fds[0], &asker, &err);
 	if (r >= 0)
 		return 0;
 	client->link->change_ticket = 0;
-	return reply_failure(client, ticket, r, &err);
+	return link_reply_failure(client, ticket, r, &err);
 }
 
 static int on_deadline(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -409,7 +231,7 @@ static int on_questions(void *context, struct frame *frame, int *fds, size_t fd_
 		return -EBADMSG;
 	r = queue_split_late(&client->box->approval.queue);
 	if (r < 0)
-		return reply_failure(client, ticket, r, &err);
+		return link_reply_failure(client, ticket, r, &err);
 	buf_init(&list, QUESTIONS_MAX);
 	frame_begin(&list, ASKING_QUESTIONS);
 	(void)queue_put_questions(&client->box->approval.queue, 0, true, &list);
@@ -457,7 +279,7 @@ static int on_asks(void *context, struct frame *frame, int *fds, size_t fd_count
 	if (frame_finish(frame) < 0 || look >= ASKING_LOOK_COUNT)
 		return -EBADMSG;
 	if (client->link->asks_ticket)
-		return reply_errno(client, ticket, "ask", EBUSY, "this handle follows the questions already");
+		return link_reply_errno(client, ticket, "ask", EBUSY, "this handle follows the questions already");
 	client->told = after;
 	if (look == ASKING_FOLLOW) {
 		client->is_follower = true;
@@ -467,7 +289,7 @@ static int on_asks(void *context, struct frame *frame, int *fds, size_t fd_count
 		return 0;
 	}
 	r = look == ASKING_LIST ? queue_split_late(&client->box->approval.queue) : 0;
-	return r < 0 ? reply_failure(client, ticket, r, &err) : reply_asks(client, ticket, look != ASKING_FIND);
+	return r < 0 ? link_reply_failure(client, ticket, r, &err) : reply_asks(client, ticket, look != ASKING_FIND);
 }
 
 static int on_status(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -483,7 +305,7 @@ static int on_status(void *context, struct frame *frame, int *fds, size_t fd_cou
 	json_init(&json, &text);
 	status_put(client->box, control_is_followed(client->box), &json);
 	if (buf_error(&text))
-		return reply_errno(client, ticket, "status", -buf_error(&text), "there is too much to tell");
+		return link_reply_errno(client, ticket, "status", -buf_error(&text), "there is too much to tell");
 	field_put_bytes(link_reply_begin(client, ticket, ERR_NONE), "status", text.bytes, text.size);
 	link_reply_send(client, NULL, 0);
 	return 0;
@@ -515,11 +337,11 @@ static int on_answer(void *context, struct frame *frame, int *fds, size_t fd_cou
 
 	if (r < 0)
 		return r;
-	if (is_ending(client, ticket))
+	if (link_is_ending(client, ticket))
 		return 0;
 	r = queue_answer(&client->box->approval.queue, &reply, &by, &grant, &err);
 	if (r)
-		return reply_failure(client, ticket, r, &err);
+		return link_reply_failure(client, ticket, r, &err);
 	link_reply_u64(client, ticket, "grant", grant);
 	return 0;
 }
@@ -534,11 +356,11 @@ static int on_revoke(void *context, struct frame *frame, int *fds, size_t fd_cou
 
 	if (frame_finish(frame) < 0 || number > UINT32_MAX)
 		return -EBADMSG;
-	if (is_ending(client, ticket))
+	if (link_is_ending(client, ticket))
 		return 0;
 	r = queue_revoke(&client->box->approval.queue, (uint32_t)number, &by, &err);
 	if (r)
-		return reply_failure(client, ticket, r, &err);
+		return link_reply_failure(client, ticket, r, &err);
 	link_reply_done(client, ticket);
 	return 0;
 }
@@ -547,8 +369,8 @@ static const struct frame_rule rules[] = {
 #define LINKED (1u << CLIENT_LINK)
 	{ LINK_CREDIT, LINKED, REQUEST_MAX, 0, 0, on_credit },
 	{ LINK_SUBSCRIBE, LINKED, REQUEST_MAX, 0, 0, on_subscribe },
-	{ LINK_RUN, LINKED, FRAME_MESSAGE_MAX, 0, 3, on_run },
-	{ LINK_KILL, LINKED, REQUEST_MAX, 0, 0, on_kill },
+	{ LINK_RUN, LINKED, FRAME_MESSAGE_MAX, 0, 3, link_on_run },
+	{ LINK_KILL, LINKED, REQUEST_MAX, 0, 0, link_on_kill },
 	{ LINK_STOP, LINKED, REQUEST_MAX, 0, 0, on_stop },
 	{ LINK_FREEZE, LINKED, REQUEST_MAX, 0, 0, on_freeze },
 	{ LINK_THAW, LINKED, REQUEST_MAX, 0, 0, on_thaw },
@@ -562,6 +384,10 @@ static const struct frame_rule rules[] = {
 	{ LINK_ASKS, LINKED, REQUEST_MAX, 0, 0, on_asks },
 	{ LINK_HOLD, LINKED, FRAME_MESSAGE_MAX, 0, 0, on_hold },
 	{ LINK_STATUS, LINKED, REQUEST_MAX, 0, 0, on_status },
+	{ LINK_COMMANDS, LINKED, REQUEST_MAX, 0, 0, link_on_commands },
+	{ LINK_ATTACH, LINKED, REQUEST_MAX, 0, 0, link_on_attach },
+	{ LINK_RESIZE, LINKED, REQUEST_MAX, 0, 0, link_on_resize },
+	{ LINK_CLOSE_INPUT, LINKED, REQUEST_MAX, 0, 0, link_on_close_input },
 #undef LINKED
 };
 

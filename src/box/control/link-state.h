@@ -37,6 +37,23 @@ void link_reply_done(struct client *client, uint64_t ticket);
 void link_reply_u64(struct client *client, uint64_t ticket, const char *key, uint64_t number);
 int link_reply_error(struct client *client, uint64_t ticket, const struct err *err);
 
+/* The same with an errno behind what; 0. */
+int link_reply_errno(struct client *client, uint64_t ticket, const char *stage, int errnum, const char *what);
+
+/* What fails without a reason of its own in err is the log, without which nothing may happen. */
+int link_reply_failure(struct client *client, uint64_t ticket, int r, struct err *err);
+
+/* Whether the sandbox is ending, which is answered then. */
+bool link_is_ending(struct client *client, uint64_t ticket);
+
+/* Handlers of link-commands.c: see struct frame_rule. */
+int link_on_run(void *context, struct frame *frame, int *fds, size_t fd_count);
+int link_on_kill(void *context, struct frame *frame, int *fds, size_t fd_count);
+int link_on_commands(void *context, struct frame *frame, int *fds, size_t fd_count);
+int link_on_attach(void *context, struct frame *frame, int *fds, size_t fd_count);
+int link_on_resize(void *context, struct frame *frame, int *fds, size_t fd_count);
+int link_on_close_input(void *context, struct frame *frame, int *fds, size_t fd_count);
+
 /* Tells of events that were left out, as far as there is credit and room. */
 void link_send_lost(struct client *client);
 

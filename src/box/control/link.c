@@ -54,6 +54,32 @@ int link_reply_error(struct client *client, uint64_t ticket, const struct err *e
 	return 0;
 }
 
+int link_reply_errno(struct client *client, uint64_t ticket, const char *stage, int errnum, const char *what)
+{
+	struct err err = { 0 };
+
+	err_set(&err, ERR_STATE, errnum, stage, "%s: %s", what, err_errno_name(errnum));
+	return link_reply_error(client, ticket, &err);
+}
+
+int link_reply_failure(struct client *client, uint64_t ticket, int r, struct err *err)
+{
+	if (err->code == ERR_NONE) {
+		err_set(err, ERR_STATE, -r, "audit", "the log of the session cannot be written: %s",
+			err_errno_name(-r));
+		run_end(&client->box->run, ENDED_POLICY);
+	}
+	return link_reply_error(client, ticket, err);
+}
+
+bool link_is_ending(struct client *client, uint64_t ticket)
+{
+	if (client->box->run.ended == ENDED_NOT)
+		return false;
+	(void)link_reply_errno(client, ticket, "session", ESHUTDOWN, "the session is ending");
+	return true;
+}
+
 static void send_welcome(struct client *client, uint32_t protocol)
 {
 	struct buf *out = link_message(client->box);

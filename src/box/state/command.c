@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/state/command.h"
 
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "base/num.h"
 #include "base/str.h"
 #include "box/state/sandbox.h"
+#include "build/accounts.h"
 #include "gate-net/gate.h"
+#include "os/fd.h"
 #include "session/environment.h"
 
 enum { MS_NS = 1000000 };
@@ -113,11 +116,66 @@ static int send_spawn(struct box *box, const struct command *command, const stru
 	return r < 0 ? r : frame_send(box->serving.wire_fd, &box->run.out, fds, count);
 }
 
+/* How many of the words fit into COMMAND_NAME_MAX. */
+static size_t told_words(char *const *argv)
+{
+	size_t count = 0, size = 0;
+
+	while (argv[count] && (size += strlen(argv[count]) + 1) <= COMMAND_NAME_MAX)
+		count++;
+	return count;
+}
+
+static void set_name(struct command_name *name, const struct command_request *request)
+{
+	size_t count = told_words(request->argv);
+
+	name->started_realtime_ns = clock_realtime_ns();
+	name->cwd = str_dup(request->cwd);
+	name->tag = request->tag ? str_dup(request->tag) : NULL;
+	name->argv = calloc(count + 1, sizeof *name->argv);
+	for (size_t i = 0; name->argv && i < count; i++)
+		name->argv[i] = str_dup(request->argv[i]);
+}
+
+static int open_lasting(struct command *command, const struct command_request *request)
+{
+	struct box *box = command->box;
+	const struct lasting_owner owner = { box->run.loop, &box->rings, on_output, box };
+	int fds[STDIO_COUNT] = { FD_NONE, FD_NONE, FD_NONE }, r;
+
+	box->rings.max = LASTING_BUDGET_SIZE;
+	r = lasting_new(&command->lasting, &owner, request->tty ? 0 : request->lasting, command->stdio.inside);
+	for (int i = 0; r == 0 && i < STDIO_COUNT; i++) {
+		if (request->tty ? i > 0 : !(request->lasting & 1u << i))
+			continue;
+		fds[i] = fd_duplicate(request->fds[i]);
+		r = fds[i] < 0 ? fds[i] : 0;
+	}
+	if (r == 0)
+		return lasting_attach(command->lasting, fds, false);
+	for (int i = 0; i < STDIO_COUNT; i++)
+		close_fd(&fds[i]);
+	return r;
+}
+
+static int open_streams(struct command *command, const struct command_request *request)
+{
+	int r = 0;
+
+	if (request->tty != STDIO_ALL) {
+		r = stdio_open(&command->stdio, command->box->run.loop, request->fds,
+			       STDIO_ALL & ~request->tty & ~request->lasting, on_output, command->box);
+		command->has_stdio = r == 0;
+	}
+	return r == 0 && request->lasting ? open_lasting(command, request) : r;
+}
+
 int command_start(struct box *box, const struct command_request *request, struct command **ret_command)
 {
 	struct command **slot = free_slot(box);
 	struct command *command;
-	int r = 0;
+	int r;
 
 	if (!slot)
 		return -EAGAIN;
@@ -131,11 +189,8 @@ int command_start(struct box *box, const struct command_request *request, struct
 	command->client = request->client;
 	command->started_ns = clock_monotonic_ns();
 	command->deadline_ns = deadline_of(box, command->started_ns);
-	if (request->tty != STDIO_ALL) {
-		r = stdio_open(&command->stdio, box->run.loop, request->fds, STDIO_ALL & ~request->tty,
-			       on_output, box);
-		command->has_stdio = r == 0;
-	}
+	set_name(&command->name, request);
+	r = open_streams(command, request);
 	if (r == 0)
 		r = send_spawn(box, command, request);
 	if (r < 0) {
@@ -157,6 +212,29 @@ int command_open_console(struct command *command, int master_fd)
 
 	command->has_console = r == 0;
 	return r;
+}
+
+bool command_user_is_own(const struct box *box, const char *user)
+{
+	uid_t uid = box->run.identity ? box->run.identity->uid_inside : UINT32_MAX;
+	uint64_t number;
+
+	if (str_equal(user, uid == 0 ? "root" : accounts_agent))
+		return true;
+	return num_parse_u64(user, &number) == 0 && number == uid;
+}
+
+int command_take_terminal(struct command *command, int master_fd)
+{
+	return lasting_take_master(command->lasting, master_fd);
+}
+
+struct command *command_find_any(struct box *box, uint32_t id)
+{
+	for (size_t i = 0; i < BOX_ENDED_MAX; i++)
+		if (box->ended[i] && box->ended[i]->id == id)
+			return box->ended[i];
+	return command_find(box, id);
 }
 
 struct command *command_find(struct box *box, uint32_t id)
@@ -197,6 +275,8 @@ bool command_is_drained(const struct command *command)
 {
 	if (command->has_console && command->console.output.is_open)
 		return false;
+	if (command->lasting && !lasting_is_drained(command->lasting))
+		return false;
 	return !command->has_stdio || !stdio_has_output(&command->stdio);
 }
 
@@ -218,6 +298,8 @@ bool command_is_settled(struct command *command)
 		return false;
 	if (command->has_console && !is_settled(&command->console.output))
 		return false;
+	if (command->lasting && !lasting_is_settled(command->lasting))
+		return false;
 	return !command->has_stdio || (is_settled(&command->stdio.relays[STDIO_OUT]) &&
 				       is_settled(&command->stdio.relays[STDIO_ERR]));
 }
@@ -236,10 +318,59 @@ int command_status(const struct command *command)
 	return command->result.signal ? 128 + command->result.signal : command->result.code;
 }
 
+static void name_done(struct command_name *name)
+{
+	strv_free(name->argv);
+	free(name->cwd);
+	free(name->tag);
+}
+
+/* Its place among those that run is free from here on. */
+void command_retire(struct command *command)
+{
+	struct box *box = command->box;
+	struct command **slot = &box->ended[0];
+
+	for (size_t i = 0; i < BOX_ENDED_MAX && *slot; i++)
+		if (!box->ended[i] || box->ended[i]->name.ended_ns < (*slot)->name.ended_ns)
+			slot = &box->ended[i];
+	command_free(*slot);
+	*slot = command;
+	command->name.ended_ns = clock_monotonic_ns();
+	if (command->lasting)
+		lasting_end(command->lasting);
+	if (command->has_stdio)
+		stdio_close(&command->stdio);
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] == command)
+			box->commands[i] = NULL;
+}
+
+uint64_t command_forget_old(struct box *box, uint64_t now_ns)
+{
+	uint64_t next_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < BOX_ENDED_MAX; i++) {
+		struct command *command = box->ended[i];
+		uint64_t until_ns = command ? command->name.ended_ns + COMMAND_KEPT_MS * (uint64_t)MS_NS : UINT64_MAX;
+
+		if (now_ns >= until_ns)
+			command_free(command);
+		else if (command && command->lasting && until_ns < next_ns)
+			next_ns = until_ns;
+	}
+	return next_ns;
+}
+
 void command_free(struct command *command)
 {
 	if (!command)
 		return;
+	lasting_free(command->lasting);
+	name_done(&command->name);
+	for (size_t i = 0; i < BOX_ENDED_MAX; i++)
+		if (command->box->ended[i] == command)
+			command->box->ended[i] = NULL;
 	if (command->has_console)
 		console_close(&command->console);
 	if (command->has_stdio)

@@ -5,17 +5,32 @@
  * here. */
 
 #include "supervise/console.h"
+#include "supervise/lasting.h"
 #include "supervise/stdio.h"
 #include "wire/init.h"
 
 struct box;
 struct client;
 
+/* What is told of a command to those who did not start it: owned strings, NULL: no memory. */
+struct command_name {
+	char **argv;     /* cut after COMMAND_NAME_MAX bytes */
+	char *cwd, *tag; /* tag: NULL: none */
+	uint32_t pid;	 /* inside; 0: not known yet */
+	uint64_t started_realtime_ns;
+	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it runs */
+	const char *ended; /* static: why */
+};
+
+enum { COMMAND_NAME_MAX = 4 << 10, COMMAND_TAG_MAX = 255, COMMAND_KEPT_MS = 30000 };
+
 struct command {
 	struct box *box;
 	uint32_t id;
 	bool is_main;
 	bool has_stdio, has_console;
+	struct lasting *lasting; /* owned; NULL: it does not last */
+	struct command_name name;
 	unsigned tty;	 /* as asked for */
 	bool has_begun;	 /* init said that it started, or that it could not */
 	bool has_exited; /* init said so; streams may still deliver */
@@ -40,6 +55,8 @@ struct command_request {
 	uint16_t rows, columns;
 	bool is_main;
 	struct client *client;
+	unsigned lasting; /* bits 1 << STDIO_…: streams that last, of which fds are a client's ends; with tty: all */
+	const char *tag;  /* NULL: none */
 };
 
 /* What a client gives for its command: borrowed NAME=value, the first as far as the policy passes it. */
@@ -62,6 +79,21 @@ int command_start(struct box *box, const struct command_request *request,
 
 /* Takes master_fd: joins the user's terminal (fd 0 of this process) to the command's pty. */
 int command_open_console(struct command *command, int master_fd) MUST_USE;
+
+/* Takes master_fd: of a command that lasts. */
+int command_take_terminal(struct command *command, int master_fd) MUST_USE;
+
+/* It is over and told: it stays among those that ended, for COMMAND_KEPT_MS. */
+void command_retire(struct command *command);
+
+/* Forgets those that ended long ago; when that is the next time (UINT64_MAX: nobody waits for it). */
+uint64_t command_forget_old(struct box *box, uint64_t now_ns);
+
+/* As command_find(), also among those that ended. */
+struct command *command_find_any(struct box *box, uint32_t id);
+
+/* Whether it means the one user of the sandbox, by name or number: root of a staged system is that one as well. */
+bool command_user_is_own(const struct box *box, const char *user);
 
 /* NULL when no such command runs. */
 struct command *command_find(struct box *box, uint32_t id);

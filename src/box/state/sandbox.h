@@ -22,6 +22,7 @@
 
 enum {
 	BOX_COMMANDS_MAX = 64,
+	BOX_ENDED_MAX = 32,       /* commands that are remembered for a while */
 	BOX_CLIENTS_SERVED = 64,
 	BOX_CLIENTS_MAX = BOX_CLIENTS_SERVED + 8, /* those beyond are told that there are too many */
 };
@@ -74,6 +75,9 @@ struct box {
 	struct box_control control;
 	struct box_outcome outcome;
 	struct command *commands[BOX_COMMANDS_MAX];
+	struct command *ended[BOX_ENDED_MAX];
+	uint64_t forget_ns;           /* when the next of them is forgotten; UINT64_MAX: nobody waits for that */
+	struct ring_budget rings;     /* of all commands that last */
 	uint32_t next_command;
 	int report_fd;                /* where --report FILE goes: opened before anything inside could move it */
 	int announce_fd;              /* REQUEST_DETACH: gets the id once the sandbox lives */

@@ -19,7 +19,7 @@ static int code_of(const struct err *err)
 		{ EAGAIN, ATOLL_E_LIMIT }, { ETIMEDOUT, ATOLL_E_TIMEOUT }, { ESHUTDOWN, ATOLL_E_GONE },
 		{ ECONNRESET, ATOLL_E_GONE }, { EPIPE, ATOLL_E_GONE }, { EBUSY, ATOLL_E_BUSY },
 		{ E2BIG, ATOLL_E_LIMIT }, { EMFILE, ATOLL_E_LIMIT }, { ENOMEM, ATOLL_E_NO_MEMORY },
-		{ ESRCH, ATOLL_E_NOT_FOUND },
+		{ ESRCH, ATOLL_E_NOT_FOUND }, { EOPNOTSUPP, ATOLL_E_UNSUPPORTED },
 	};
 
 	for (size_t i = 0; (err->code == ERR_STATE || err->code == ERR_INTERNAL) && i < ARRAY_SIZE(by_errno); i++)

@@ -43,7 +43,7 @@ static const struct key keys[] = {
 	{ K(COMMAND), "user", ATOLL_TYPE_STRING, "as whom it runs: the sandbox's own user, by name or number" },
 	{ K(SANDBOX) | K(INFO) | K(FILTER) | K(UPDATE), "labels", ATOLL_TYPE_STRINGS,
 	  "NAME=value for whoever keeps sandboxes; at most 4 KiB. filter: all of these" },
-	{ K(ATTACH), "fresh", ATOLL_TYPE_U64, "1: what is in the ring stays there" },
+	{ K(ATTACH), "fresh", ATOLL_TYPE_U64, "1: without what is in the ring, which is dropped" },
 	{ K(ATTACH), "output_only", ATOLL_TYPE_U64, "1: no input" },
 	{ K(OPEN), "flags", ATOLL_TYPE_U64, "ATOLL_OPEN_*; ATOLL_OPEN_READ" },
 	{ K(OPEN), "mode", ATOLL_TYPE_U64, "of a new file; 0644" },

@@ -269,7 +269,29 @@ static int take_streams(struct atoll_sandbox *sandbox, struct pending *pending, 
 	return streams_hand_out(streams, result);
 }
 
-static int take_reply(struct atoll_sandbox *sandbox, struct frame *frame, struct answer *answer)
+/* Descriptors by name: each that it counts has come, or there was no room for them here. */
+static int add_reply_fields(struct frame *frame, int *fds, struct atoll_record *record)
+{
+	struct field field = { 0 };
+	int r;
+
+	while ((r = field_get(frame, &field)) == 1) {
+		if (field.kind != FIELD_FD)
+			r = record_add_field(record, &field);
+		else if (field.number >= MESSAGE_FDS || fds[field.number] < 0)
+			r = -EMFILE;
+		else
+			r = record_put_fd(record, field.key, take_fd(&fds[field.number]));
+		if (field.kind == FIELD_STRINGS)
+			free(field.strings);
+		if (r < 0)
+			return r;
+		field = (struct field){ 0 };
+	}
+	return r;
+}
+
+static int take_reply(struct atoll_sandbox *sandbox, struct frame *frame, int *fds, struct answer *answer)
 {
 	struct answer made = { .ticket = frame_get_u64(frame) };
 	uint32_t code = frame_get_u32(frame);
@@ -279,8 +301,14 @@ static int take_reply(struct atoll_sandbox *sandbox, struct frame *frame, struct
 	if (!pending) /* it was given up */
 		return 0;
 	made.result = record_new(ATOLL_RESULT);
-	r = made.result ? add_fields(frame, made.result) : -ENOMEM;
-	if (r == 0 && code) {
+	r = made.result ? add_reply_fields(frame, fds, made.result) : -ENOMEM;
+	if (r == -EMFILE) {
+		err_set(&made.err, ERR_STATE, EMFILE, "session", "there is no room for the descriptors of the answer");
+		made.code = fault_from_err(NULL, &made.err);
+		atoll_record_free(made.result);
+		made.result = NULL;
+		r = 0;
+	} else if (r == 0 && code) {
 		read_error(made.result, code, &made.err);
 		made.code = fault_from_err(NULL, &made.err);
 		atoll_record_free(made.result);
@@ -324,7 +352,7 @@ static int take_welcome(struct atoll_sandbox *sandbox, struct frame *frame, stru
 		return -EBADMSG;
 	sandbox->protocol = protocol;
 	if (protocol >= LINK_PROTOCOL_LOWEST && protocol <= LINK_PROTOCOL &&
-	    (protocol == LINK_PROTOCOL || !sandbox->context->own_commands))
+	    (protocol >= 2 || !sandbox->context->own_commands))
 		return 0;
 	refuse_foreign(sandbox);
 	return conclude(sandbox, NULL, answer);
@@ -343,7 +371,7 @@ static int take_message(struct atoll_sandbox *sandbox, void *bytes, size_t size,
 	case LINK_EVENT:
 		return sandbox->is_over ? 0 : take_event(sandbox, &frame, fd, answer);
 	case LINK_REPLY:
-		return take_reply(sandbox, &frame, answer);
+		return take_reply(sandbox, &frame, fd, answer);
 	case CONTROL_ERROR:
 		return take_refusal(sandbox, &frame, answer);
 	case LINK_WELCOME:

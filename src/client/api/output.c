@@ -23,7 +23,7 @@ int streams_hand_out(struct streams *streams, struct atoll_record *record)
 
 	for (int i = 0; r == 0 && streams && !streams->is_captured && i < 3; i++)
 		if (streams->fds[i] >= 0)
-			r = record_put_fd(record, names[i], take_fd(&streams->fds[i]));
+			r = record_put_fd(record, streams->is_pty ? "terminal" : names[i], take_fd(&streams->fds[i]));
 	return r;
 }
 

@@ -2,11 +2,15 @@
 #include "client/api/streams.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include "base/str.h"
 #include "client/api/fault.h"
 #include "client/api/record.h"
 #include "os/fd.h"
+
+/* They are to last: that bit stands for none of the three. */
+enum { STREAMS_ALL = (1 << 3) - 1, LASTING = 1 << 3 };
 
 enum { ROWS = 24, COLUMNS = 80, SIZE_MAX_16 = 0xffff };
 
@@ -56,7 +60,20 @@ static int open_pipe(struct stream_plan *plan, int which, bool is_captured)
 	}
 	plan->ours->fds[which] = ends[ours];
 	plan->fds[which] = plan->theirs[which] = ends[!ours];
+	plan->lasting |= plan->lasting ? 1u << which : 0;
 	return is_captured ? fd_set_nonblocking(ends[ours], true) : 0;
+}
+
+/* The box keeps the terminal itself; this is connected with it. */
+static int open_socket(struct stream_plan *plan)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	plan->ours->fds[0] = fd_move_above(ends[0], 3);
+	plan->fds[0] = plan->theirs[0] = fd_move_above(ends[1], 3);
+	return plan->ours->fds[0] < 0 ? plan->ours->fds[0] : plan->theirs[0] < 0 ? plan->theirs[0] : 0;
 }
 
 static int plan_pty(struct stream_plan *plan, const struct atoll_record *record, struct atoll_error *error)
@@ -70,7 +87,8 @@ static int plan_pty(struct stream_plan *plan, const struct atoll_record *record,
 		return fault_set(error, ATOLL_E_INVALID, 0, "streams", "\"rows\" and \"columns\" are 1 to 65535");
 	plan->pty = rows << 16 | columns;
 	plan->ours->is_pty = true;
-	r = streams_reserve(plan->ours);
+	plan->lasting = plan->lasting ? STREAMS_ALL : 0;
+	r = plan->lasting ? open_socket(plan) : streams_reserve(plan->ours);
 	return r < 0 ? fault_errno(error, r, "streams") : 0;
 }
 
@@ -78,8 +96,12 @@ static int plan_streams(struct stream_plan *plan, const struct atoll_record *rec
 			struct atoll_error *error)
 {
 	bool is_captured = str_equal(how, "capture");
+	uint64_t keep = 0;
 	int r = 0;
 
+	/* A sandbox's own command has no such key. */
+	(void)record_u64(record, "keep", &keep);
+	plan->lasting = how && keep ? LASTING : 0;
 	if (str_equal(how, "pty"))
 		return plan_pty(plan, record, error);
 	for (int i = 0; i < 3; i++)
@@ -92,6 +114,7 @@ static int plan_streams(struct stream_plan *plan, const struct atoll_record *rec
 	for (int i = is_captured ? 1 : 0; r == 0 && i < 3; i++)
 		if (plan->fds[i] < 0)
 			r = open_pipe(plan, i, is_captured);
+	plan->lasting &= ~(unsigned)LASTING;
 	return r < 0 ? fault_errno(error, r, "streams") : 0;
 }
 

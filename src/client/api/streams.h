@@ -13,6 +13,7 @@ struct stream_plan {
 	int fds[3];              /* what the command gets: FD_NONE, borrowed from the record, or in theirs */
 	int theirs[3];           /* owned: the other ends of our pipes */
 	uint64_t pty;            /* rows << 16 | columns; 0: none */
+	unsigned lasting;        /* bits 1 << number of those that outlive us; of a pty: all */
 	struct streams *ours;    /* owned; NULL: nothing is left here */
 };
 

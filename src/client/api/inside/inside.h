@@ -8,5 +8,21 @@
 
 #include "client/api/sandbox.h"
 
+/* One request: numbers behind its ticket, then fields (u64 and strings), then what a record has. */
+struct inside_request {
+	enum link_message type;
+	const char *where;                /* for errors */
+	uint64_t numbers[2];
+	size_t number_count;
+	struct field fields[4];
+	size_t field_count;
+	const struct atoll_record *record; /* NULL: none */
+	uint32_t kind;                    /* of the record */
+};
+
+/* As sandbox_request(). ATOLL_E_PROTOCOL: the sandbox runs under an atoll that knows nothing of these. */
+int inside_request(struct atoll_sandbox *sandbox, const struct inside_request *made, uint64_t *ticket,
+		   struct atoll_record **result, struct atoll_error *error) MUST_USE;
+
 /* ATOLL_E_UNSUPPORTED, or why the handle cannot be used. */
 int inside_not_yet(const struct atoll_sandbox *sandbox, struct atoll_error *error) MUST_USE;
