@@ -34,6 +34,7 @@ enum confine_program {
 	CONFINE_NOTIFY_WEBHOOK,  /* connects to servers; reads how names are looked up */
 	CONFINE_JUDGE_COMMAND,   /* starts the user's verifier, which reads anywhere and writes nowhere */
 	CONFINE_JUDGE_MODEL,     /* as CONFINE_NOTIFY_WEBHOOK */
+	CONFINE_FRONT,           /* moves bytes between sockets, and files that it is given */
 	CONFINE_EGRESS,          /* moves bytes between sockets */
 	CONFINE_VERIFY,          /* reads what is open already, and judges it */
 	CONFINE_PROGRAM_COUNT,

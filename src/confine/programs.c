@@ -151,6 +151,15 @@ static const struct confine_call egress_calls[] = {
 	CALL_IF(ioctl, 1, FIONREAD), /* libevent asks how many bytes there are to read */
 };
 
+/* A socket pair is what libmicrohttpd relays an upgraded connection under TLS through. */
+static const struct confine_call front_calls[] = {
+	CALL(accept4), CALL(recvfrom), CALL(sendto), CALL(recvmsg), CALL(sendmsg), CALL(shutdown), CALL(fcntl),
+	CALL(epoll_wait), CALL(epoll_pwait), CALL(epoll_ctl), CALL(getsockopt), CALL(setsockopt), CALL(getsockname),
+	CALL(getpeername), CALL(sendfile), CALL(pread64), CALL(ftruncate), CALL(splice), CALL(gettimeofday),
+	CALL(getpid), CALL_IF(socketpair, 0, AF_UNIX), CALL_IF(ioctl, 1, FIONBIO),
+	CALL_MASKED(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH),
+};
+
 /*
  * What no foreign program that we start needs, and Landlock says nothing about: whose files are whose and with which
  * modes, other processes, the kernel's larger interfaces.
@@ -261,6 +270,10 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_JUDGE_MODEL] = {
 		.name = "atoll-judge", .calls = { CALLS(base), CALLS(webhook_calls) }, .refuses = true,
 		.is_hidden = true, .is_alone = true, .memory_max = 512 * MIB, .paths = { RESOLVER },
+	},
+	[CONFINE_FRONT] = {
+		.name = "atoll-front", .calls = { CALLS(base), CALLS(front_calls) }, .refuses = true,
+		.is_hidden = true, .is_alone = true, .memory_max = (rlim_t)2 * GIB,
 	},
 	/* The resolver configuration was read before. */
 	[CONFINE_EGRESS] = {

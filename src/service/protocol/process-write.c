@@ -144,3 +144,11 @@ void process_end_list(struct buf *out)
 {
 	buf_put_text(out, "]}");
 }
+
+void process_put_selector(struct buf *out, const struct process_selector *selector)
+{
+	if (selector->pid)
+		field_put_u64(out, "pid", selector->pid);
+	else
+		field_put_string(out, "tag", selector->tag);
+}

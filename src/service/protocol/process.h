@@ -65,3 +65,6 @@ void process_put_ended(struct buf *out, const struct process_end *end);
 void process_begin_list(struct buf *out);
 void process_put_listed(struct buf *out, const struct service_message *row, size_t at);
 void process_end_list(struct buf *out);
+
+/* Puts a selector as values of a request about a command. */
+void process_put_selector(struct buf *out, const struct process_selector *selector);

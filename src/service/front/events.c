@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/front/events.h"
+
+#include "service/front/process.h"
+
+void front_event(struct front *front, const struct service_message *event)
+{
+	switch (event->event) {
+	case SERVICE_EXIT:
+		process_on_exit(front, event);
+		break;
+	case SERVICE_GONE:
+		process_on_gone(front, service_string(event, "sandbox"));
+		break;
+	default:
+		/* What stands still keeps its streams. */
+		break;
+	}
+}

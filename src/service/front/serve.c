@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/front/serve.h"
+
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "service/front/handlers.h"
+#include "service/front/respond.h"
+#include "service/front/state.h"
+
+enum {
+	POOL_BYTES = 64 << 10,   /* of one connection: its head, and what is under way */
+	IDLE_S = 75,             /* a connection on which nothing happens */
+	HEAD_MS = 60000,         /* from a connection's beginning, or the end of a request, to the next head */
+	URI_MAX = 16 << 10,
+	EXCESS = 4,              /* bodies beyond the bound are read and thrown away, up to so many times it */
+};
+
+/* A connection: when the head of a request must have come. */
+struct client {
+	struct client *next, **link;
+	int fd;
+	bool has_head;
+	struct exchange *exchange; /* under way */
+	uint64_t since_ms;
+};
+
+/* Called for each request as soon as its first line is there. What it returns is the exchange. */
+static void *on_uri(void *context, const char *uri, struct MHD_Connection *connection)
+{
+	struct front *front = context;
+	struct exchange *exchange = strlen(uri) <= URI_MAX ? calloc(1, sizeof *exchange) : NULL;
+
+	if (!exchange)
+		return NULL;
+	exchange->uri = str_dup(uri);
+	if (!exchange->uri) {
+		free(exchange);
+		return NULL;
+	}
+	exchange->front = front;
+	exchange->connection = connection;
+	exchange->query = strchr(exchange->uri, '?');
+	if (exchange->query)
+		*(char *)exchange->query++ = 0;
+	buf_init(&exchange->body, 0);
+	exchange->link = &front->exchanges;
+	exchange->next = front->exchanges;
+	if (exchange->next)
+		exchange->next->link = &exchange->next;
+	front->exchanges = exchange;
+	return exchange;
+}
+
+static struct client *client_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void on_completed(void *context, struct MHD_Connection *connection, void **slot,
+			 enum MHD_RequestTerminationCode why)
+{
+	struct exchange *exchange = *slot;
+	struct client *client = client_of(connection);
+	struct front *front = context;
+
+	if (client) {
+		client->has_head = false;
+		client->exchange = NULL;
+		client->since_ms = front->now_ms;
+	}
+	if (!exchange)
+		return;
+	*slot = NULL;
+	loop_remove(&front->loop, &exchange->hangup);
+	launcher_forget(front->launcher, exchange->ticket);
+	if (exchange->handler && exchange->handler->done)
+		exchange->handler->done(exchange);
+	*exchange->link = exchange->next;
+	if (exchange->next)
+		exchange->next->link = exchange->link;
+	buf_done(&exchange->body);
+	free(exchange->uri);
+	free(exchange);
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **slot,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct front *front = context;
+	struct client *client = *slot;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		*slot = client = info ? calloc(1, sizeof *client) : NULL;
+		if (!client)
+			return;
+		client->fd = info->connect_fd;
+		client->since_ms = front->now_ms;
+		client->link = &front->clients;
+		client->next = front->clients;
+		if (client->next)
+			client->next->link = &client->next;
+		front->clients = client;
+	} else if (client) {
+		*client->link = client->next;
+		if (client->next)
+			client->next->link = client->link;
+		free(client);
+		*slot = NULL;
+	}
+}
+
+static bool find_target(struct exchange *exchange)
+{
+	const struct host_said said = {
+		exchange_header(exchange, "Host"), exchange_header(exchange, "E2b-Sandbox-Id"),
+		exchange_header(exchange, "E2b-Sandbox-Port"),
+	};
+	const char *why = NULL;
+	int r = host_route(&said, (const char *const *)exchange->front->names, &exchange->target, &why);
+
+	if (r == 0)
+		return true;
+	exchange_fail(exchange, r == -EPERM ? 403 : 400, CONNECT_UNKNOWN, why);
+	return false;
+}
+
+static bool find_route(struct exchange *exchange)
+{
+	enum route_side side = exchange->target.kind == HOST_SANDBOX ? ROUTE_ENVD : ROUTE_API;
+	int r = route_find(side, exchange->method, exchange->uri, &exchange->match);
+
+	if (r < 0)
+		exchange_fail(exchange, r == -ENOTSUP ? 405 : 404, CONNECT_UNKNOWN,
+			      r == -ENOTSUP ? "this path has other methods" : "there is no such path");
+	return r == 0;
+}
+
+/* Of calls by Connect: JSON alone is spoken. */
+static bool is_type_read(const struct exchange *exchange)
+{
+	const char *type = exchange_header(exchange, "Content-Type");
+	uint32_t flags = exchange->match.route->flags;
+	const char *wanted = flags & ROUTE_STREAMED ? "application/connect+json" : "application/json";
+
+	return !(flags & (ROUTE_STREAMED | ROUTE_UNARY)) || (type && strncasecmp(type, wanted, strlen(wanted)) == 0);
+}
+
+static bool is_body_bounded(const struct exchange *exchange, uint64_t max)
+{
+	const char *length = exchange_header(exchange, "Content-Length");
+	uint64_t size;
+
+	return !length || (num_parse_u64(length, &size) == 0 && size <= max);
+}
+
+/* The first look at a request, when its head is there. What is refused here reads no body. */
+static void begin(struct exchange *exchange)
+{
+	const struct route *route;
+
+	if (!find_target(exchange))
+		return;
+	if (!respond_is_origin_ours(exchange)) {
+		exchange_fail(exchange, 403, CONNECT_UNKNOWN, "pages of this origin may not use the service");
+		return;
+	}
+	if (str_equal(exchange->method, "OPTIONS")) {
+		respond_preflight(exchange);
+		return;
+	}
+	if (!find_route(exchange))
+		return;
+	route = exchange->match.route;
+	exchange->handler = handlers_find(route->handler);
+	if (!is_type_read(exchange)) {
+		exchange->match.route = NULL;
+		exchange_fail(exchange, 415, CONNECT_UNKNOWN, "this call is made with JSON");
+		return;
+	}
+	buf_done(&exchange->body);
+	buf_init(&exchange->body, route->body_max);
+	if (route->body_max != UINT32_MAX && !is_body_bounded(exchange, route->body_max)) {
+		exchange_fail(exchange, 413, CONNECT_RESOURCE_EXHAUSTED, "the body is too large");
+		return;
+	}
+	if (exchange->handler->begin)
+		exchange->handler->begin(exchange);
+}
+
+/* A piece of the body. False: the connection ends. */
+static bool take_body(struct exchange *exchange, const char *bytes, size_t *size)
+{
+	const struct exchange_handler *handler = exchange->handler;
+
+	if (handler && handler->take) {
+		*size -= handler->take(exchange, bytes, *size);
+		return true;
+	}
+	/* Beyond its bound the buffer keeps nothing: capacity counts what is thrown away. */
+	buf_put(&exchange->body, bytes, *size);
+	if (buf_error(&exchange->body) < 0)
+		exchange->excess += *size;
+	*size = 0;
+	return exchange->excess <= EXCESS * (exchange->body.max + URI_MAX);
+}
+
+static void run(struct exchange *exchange)
+{
+	exchange->is_body_done = true;
+	if (exchange->excess)
+		exchange_fail(exchange, 413, CONNECT_RESOURCE_EXHAUSTED, "the body is too large");
+	else
+		exchange->handler->run(exchange);
+}
+
+/* MHD_AccessHandlerCallback: as many as it gives. The exchange has the URL as it came; this one was decoded. */
+#define REQUEST \
+	void *context, struct MHD_Connection *connection, const char *url, const char *method, const char *version, \
+		const char *bytes, size_t *size, void **slot
+
+static enum MHD_Result on_request(REQUEST)
+{
+	struct exchange *exchange = *slot;
+	struct client *client = client_of(connection);
+
+	if (!exchange || exchange->is_gone)
+		return MHD_NO;
+	if (!exchange->method) {
+		exchange->method = method;
+		if (client) {
+			client->has_head = true;
+			client->exchange = exchange;
+		}
+		begin(exchange);
+		return exchange->is_gone ? MHD_NO : MHD_YES;
+	}
+	if (*size)
+		return exchange->is_answered || take_body(exchange, bytes, size) ? MHD_YES : MHD_NO;
+	if (!exchange->is_body_done && !exchange->is_answered)
+		run(exchange);
+	return exchange->is_gone ? MHD_NO : MHD_YES;
+}
+
+static int on_epoll(void *context, uint32_t events)
+{
+	struct front_listener *listener = context;
+
+	MHD_run(listener->daemon);
+	return 0;
+}
+
+/* Its log goes nowhere: what it says of clients is of their making. */
+static void say_nothing(void *context, const char *format, va_list args)
+{
+}
+
+static struct MHD_Daemon *start(struct front *front, int fd)
+{
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG |
+			 (front->certificate ? MHD_USE_TLS : 0);
+	struct MHD_OptionItem tls[] = {
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, front->certificate },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, front->private_key },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+
+	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, front,
+				MHD_OPTION_EXTERNAL_LOGGER, say_nothing, NULL,
+				MHD_OPTION_LISTEN_SOCKET, fd,
+				MHD_OPTION_URI_LOG_CALLBACK, on_uri, front,
+				MHD_OPTION_NOTIFY_COMPLETED, on_completed, front,
+				MHD_OPTION_NOTIFY_CONNECTION, on_connection, front,
+				MHD_OPTION_CONNECTION_LIMIT, front->connections_max,
+				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+				MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+				MHD_OPTION_STRICT_FOR_CLIENT, 1,
+				MHD_OPTION_ARRAY, front->certificate ? tls : &tls[2], MHD_OPTION_END);
+}
+
+int serve_begin(struct front *front)
+{
+	for (size_t i = 0; i < FRONT_LISTENERS_MAX; i++) {
+		struct front_listener *listener = &front->listeners[front->listener_count];
+		const union MHD_DaemonInfo *info;
+		int r;
+
+		if (front->listen_fds[i] < 0)
+			continue;
+		listener->daemon = start(front, front->listen_fds[i]);
+		info = listener->daemon ? MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+		if (!info)
+			return -EINVAL;
+		listener->source = (struct loop_source){
+			.fd = info->epoll_fd, .events = EPOLLIN, .ready = on_epoll, .context = listener,
+		};
+		r = loop_add(&front->loop, &listener->source);
+		if (r < 0)
+			return r;
+		front->listener_count++;
+	}
+	return front->listener_count ? 0 : -EINVAL;
+}
+
+int serve_turn(struct front *front, int max_ms)
+{
+	bool has_resumed = front->has_resumed;
+
+	front->has_resumed = false;
+	for (size_t i = 0; i < front->listener_count; i++) {
+		struct MHD_Daemon *daemon = front->listeners[i].daemon;
+		MHD_UNSIGNED_LONG_LONG wait = 0;
+
+		if (has_resumed || (MHD_get_timeout(daemon, &wait) == MHD_YES && wait == 0))
+			MHD_run(daemon);
+		if (MHD_get_timeout(daemon, &wait) == MHD_YES && wait < (unsigned)max_ms)
+			max_ms = (int)wait;
+	}
+	return front->has_resumed ? 0 : max_ms;
+}
+
+/*
+ * Whether a client that owes us something has closed. libmicrohttpd waits for edges and takes a short read for all that
+ * there is: an end that came together with the last bytes it learns of by its timeout alone.
+ */
+static bool has_left(const struct client *client)
+{
+	const struct exchange *exchange = client->exchange;
+	char byte;
+
+	if (client->has_head &&
+	    (!exchange || exchange->is_body_done || exchange->is_suspended || exchange->is_answered))
+		return false;
+	return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+void serve_tick(struct front *front)
+{
+	/* Who sends a byte now and then is not idle, and is to be dropped all the same. */
+	for (struct client *client = front->clients; client; client = client->next)
+		if ((!client->has_head && front->now_ms - client->since_ms >= HEAD_MS) || has_left(client))
+			shutdown(client->fd, SHUT_RDWR);
+}
