@@ -14,7 +14,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask baseline checkpoints deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret snapshot stop token top trust undo verify version'
+		_atoll_reply -W 'alerts apply approve ask baseline checkpoints deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -76,6 +76,18 @@ _atoll()
 	run:--confidence) return ;;
 	run:--task) return ;;
 	run:--continue) return ;;
+	serve:--listen|serve:-l) return ;;
+	serve:--domain) return ;;
+	serve:--host) return ;;
+	serve:--tls-cert) compopt -o filenames; _atoll_reply -f; return ;;
+	serve:--tls-key) compopt -o filenames; _atoll_reply -f; return ;;
+	serve:--policy|serve:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
+	serve:--sandboxes) return ;;
+	serve:--connections) return ;;
+	serve:--config) compopt -o filenames; _atoll_reply -f; return ;;
+	serve:--role) return ;;
+	serve:--owner) return ;;
+	serve:--rate) return ;;
 	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
 	token:--allow) return ;;
@@ -192,7 +204,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask baseline checkpoints deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret snapshot stop token top trust undo verify version'
+			_atoll_reply -W 'alerts apply approve ask baseline checkpoints deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -236,6 +248,12 @@ _atoll()
 			_atoll_reply -W '--json --help'
 		else
 			_atoll_reply -W 'set list remove rename passphrase unlock lock'
+		fi ;;
+	serve)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-l --listen --domain --host --tls-cert --tls-key --beyond-loopback -p --policy --sandboxes --connections --config --check --json --role --owner --rate --help'
+		else
+			_atoll_reply -W 'key'
 		fi ;;
 	snapshot)
 		if [[ $cur == -* ]]; then

@@ -33,4 +33,5 @@ const char *const audit_type_names[AUDIT_TYPE_COUNT] = {
 	[AUDIT_TRUST_CHANGE] = "trust.change",
 	[AUDIT_ALERT] = "alert",
 	[AUDIT_VERIFY_EXTERNAL] = "verify.external",
+	[AUDIT_SERVICE_CALL] = "service.call",
 };

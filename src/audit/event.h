@@ -44,6 +44,7 @@ enum audit_type {
 	AUDIT_TRUST_CHANGE,
 	AUDIT_ALERT,
 	AUDIT_VERIFY_EXTERNAL, /* what the external verifier said */
+	AUDIT_SERVICE_CALL,    /* a request to the service (doc/format/service.md): in its own log, in no session's */
 	AUDIT_TYPE_COUNT,
 };
 

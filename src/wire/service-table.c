@@ -238,6 +238,7 @@ static const struct service_rule rules[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_SIGNAL] = { "command.signal", TOKEN, signal_request, nothing },
 	[SERVICE_RESIZE] = { "command.resize", TOKEN, resize_request, nothing },
 	[SERVICE_CLOSE] = { "command.close", TOKEN, command_request, nothing },
+	[SERVICE_CLOSE_INPUT] = { "command.close_input", TOKEN, command_request, nothing },
 	[SERVICE_OPEN] = { "file.open", SIGNED, open_request, open_reply },
 	[SERVICE_STAT] = { "file.stat", TOKEN, path_request, file_values },
 	[SERVICE_READDIR] = { "file.list", TOKEN, readdir_request, rows_next, file_values },

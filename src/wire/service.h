@@ -75,6 +75,7 @@ enum service_operation {
 	SERVICE_SETATTR,
 	SERVICE_WATCH,
 	SERVICE_UNWATCH,
+	SERVICE_CLOSE_INPUT,           /* the end of what a command reads; closing "stdin" says nothing to it */
 	SERVICE_DIAL,                  /* a socket that is connected with a port inside */
 	SERVICE_OPERATION_COUNT,
 };

@@ -13,7 +13,7 @@ import time
 PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-init", "atoll-judge", "atoll-learn",
             "atoll-notify", "atoll-policy",
             "atoll-log", "atoll-request", "atoll-stage", "atoll-secret", "atoll-probe", "atoll-token", "atoll-top",
-            "atoll-verify")
+            "atoll-verify", "atoll-front", "atolld")
 
 
 class Identity:

@@ -60,6 +60,8 @@ static const char *words_of_verb(const char *verb)
 		return "mint narrow show verify list revoke trust key";
 	if (str_equal(verb, "secret"))
 		return "set list remove rename passphrase unlock lock";
+	if (str_equal(verb, "serve"))
+		return "key";
 	if (str_equal(verb, "grants"))
 		return "revoke";
 	return str_equal(verb, "log") ? "verify" : "";
@@ -122,7 +124,7 @@ static void bash_verb(struct buf *out, const struct cmd *cmd)
 	else if (takes_session(cmd->name))
 		buf_printf(out, "_atoll_reply -W \"$(atoll ps %s 2>/dev/null) %s\"", listing_for(cmd->name),
 			   words_of_verb(cmd->name));
-	else if (str_equal(cmd->name, "secret") || str_equal(cmd->name, "token"))
+	else if (str_equal(cmd->name, "secret") || str_equal(cmd->name, "token") || str_equal(cmd->name, "serve"))
 		buf_printf(out, "_atoll_reply -W '%s'", words_of_verb(cmd->name));
 	else if (str_equal(cmd->name, "help"))
 		put_verbs(out, "_atoll_reply -W '", "'");

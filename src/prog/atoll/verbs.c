@@ -26,6 +26,7 @@ const struct cmd *const cmd_table[] = {
 	&cmd_review,
 	&cmd_run,
 	&cmd_secret,
+	&cmd_serve,
 	&cmd_snapshot,
 	&cmd_stop,
 	&cmd_token,

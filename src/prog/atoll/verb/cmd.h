@@ -78,6 +78,7 @@ extern const struct cmd cmd_restore;
 extern const struct cmd cmd_review;
 extern const struct cmd cmd_run;
 extern const struct cmd cmd_secret;
+extern const struct cmd cmd_serve;
 extern const struct cmd cmd_snapshot;
 extern const struct cmd cmd_stop;
 extern const struct cmd cmd_token;

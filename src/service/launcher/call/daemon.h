@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * atolld: what it consists of. One thread and one loop; whoever waits for libatoll or for the front stands in a list,
+ * and nothing here blocks but the compilation of a policy that was not needed before, for some milliseconds.
+ *
+ * The folder: credential.h, narrowing.h and settings.h are pure; store.h is the database; kept.h and sandbox.h are what
+ * is known of sandboxes; front.h is the other program; policies.h has compiled policies; call.h is one request of a
+ * client; access.h says whether it may be; lifecycle.h moves sandboxes from state to state; operate.h has one handler
+ * for each operation; recover.h is the start; service.h is the whole.
+ */
+
+#include "audit/writer.h"
+#include "service/launcher/call/front.h"
+#include "service/launcher/call/policies.h"
+#include "service/launcher/call/sandbox.h"
+#include "service/launcher/store/settings.h"
+
+struct readiness;
+
+struct daemon {
+	struct loop loop;
+	const struct settings *settings;
+	atoll_context *context;
+	char directory[PATH_MAX];            /* STATE/service */
+	uint8_t secret[CREDENTIAL_SECRET_SIZE];
+	struct database *store;
+	struct registry registry;
+	struct policies policies;
+	struct front front;
+	struct front_setup front_setup;
+	struct audit_writer audit;
+	struct loop_source signals, timer;
+	uint64_t timer_ns;                   /* for when it is set; UINT64_MAX: it is not */
+	uint64_t checkpoint_ns;              /* when the database is due; UINT64_MAX: nothing changed */
+	uint64_t recover_until_ns;           /* so long starts of the last daemon may come late; 0: none */
+	struct buf reply, row;               /* scratch */
+	char domain[SETTINGS_HOST_MAX];      /* as clients are told */
+	uint16_t port;
+	int (*heard)(void *context, uint32_t events);   /* of a sandbox's handle: the struct sandbox */
+	struct readiness *readiness;         /* of service.c */
+	bool is_stopping;
+};
+
+/* Has the timer go off at `ns` of CLOCK_MONOTONIC, or before. */
+void daemon_wake_at(struct daemon *daemon, uint64_t ns);
+
+/* Something in the database changed: it is brought into its main file within half a minute. */
+void daemon_note_change(struct daemon *daemon);

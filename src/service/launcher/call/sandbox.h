@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The sandboxes of the service as atolld knows them, and where they are found: by id, and in the order in which they
+ * were made. Each has a handle of libatoll while it runs. Nothing here decides or waits; runs in atolld.
+ */
+
+#include <atoll.h>
+
+#include "service/launcher/store/kept.h"
+#include "service/launcher/store/database.h"
+#include "supervise/loop.h"
+
+struct call;
+struct daemon;
+struct metrics;
+
+/* What came of something that was asked of libatoll with a ticket. */
+struct outcome {
+	int code;                  /* 0, or ATOLL_E_* */
+	atoll_record *result;      /* borrowed */
+	const char *what, *hint;   /* "" where there is none */
+};
+
+struct sandbox;
+
+/* Who waits for it. done takes call (NULL: nobody is answered). */
+struct waiting {
+	struct waiting *next;
+	uint64_t ticket;
+	struct call *call;
+	void (*done)(struct sandbox *sandbox, struct call *call, const struct outcome *outcome);
+};
+
+/* A command that was started, until its pid is known: the reply says it. */
+struct starting {
+	struct starting *next;
+	uint64_t command;
+	struct call *call;
+	int fds[4];                /* owned: stdin, stdout, stderr, terminal; negative: none */
+};
+
+struct sandbox {
+	struct sandbox *next_of_bucket, *older, *newer;
+	struct daemon *daemon;
+	char id[CREDENTIAL_ID_SIZE], session[SESSION_ID_SIZE], owner[DATABASE_NAME_SIZE];
+	int64_t key;
+	enum sandbox_state state;
+	bool is_changing;                  /* on its way to another state: further changes are refused */
+	bool is_known;                     /* READY was heard */
+	uint64_t created_ms, end_ms;       /* since 1970; end 0: never */
+	uint64_t left_ms;                  /* of a paused one: how long it had when that began */
+	struct kept made, network;
+	atoll_sandbox *handle;             /* NULL: it does not run */
+	struct loop_source source;
+	struct waiting *waiting;
+	struct starting *starting;
+	struct call *creator;              /* waits for READY */
+	struct metrics *metrics;           /* owned; NULL: nobody asked */
+};
+
+enum { REGISTRY_BUCKETS = 4096 };
+
+struct registry {
+	struct sandbox *buckets[REGISTRY_BUCKETS];
+	struct sandbox *oldest, *newest;
+	size_t count;
+};
+
+/* A new one in the registry, in creating. NULL: out of memory. */
+struct sandbox *registry_add(struct registry *registry, struct daemon *daemon, const char *id);
+
+/* Takes it out and frees it. Its handle was released, and nobody waits for it. NULL is fine. */
+void registry_remove(struct registry *registry, struct sandbox *sandbox);
+
+/* NULL: there is none. */
+struct sandbox *registry_find(const struct registry *registry, const char *id);
+
+/* How many an owner has, but for those that are ending. */
+size_t registry_count_of(const struct registry *registry, const char *owner);
+
+/* What the database keeps of it; borrows from it. */
+struct sandbox_row sandbox_to_row(const struct sandbox *sandbox);
+
+/* Whether a sandbox was made for this owner and is not ending. */
+bool sandbox_is_there(const struct sandbox *sandbox);

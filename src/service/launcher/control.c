@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/launcher/control.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "service/launcher/lifecycle.h"
+
+enum { TIMEOUT_DEFAULT_MS = 300000, MINUTE_MS = 60000 };
+
+void control_whoami(struct call *call)
+{
+	struct buf *out = call_begin_reply(call, 200);
+
+	field_put_string(out, "name", call->caller.key.name);
+	field_put_string(out, "role", key_role_names[call->caller.key.role]);
+	call_end_reply(call, NULL, 0);
+}
+
+/* ---- create ---- */
+
+/* Creations of the last minute by the same owner: the newest stand last. */
+static uint64_t count_created(const struct registry *registry, const char *owner, uint64_t now_ms)
+{
+	uint64_t count = 0;
+
+	for (const struct sandbox *sandbox = registry->newest;
+	     sandbox && sandbox->created_ms + MINUTE_MS > now_ms; sandbox = sandbox->older)
+		count += str_equal(sandbox->owner, owner);
+	return count;
+}
+
+/* False: it was answered. */
+static bool check_quotas(struct call *call)
+{
+	const struct registry *registry = &call->daemon->registry;
+	const struct key_row *key = &call->caller.key;
+
+	if (registry->count >= call->daemon->settings->sandboxes_max) {
+		call_fail(call, 429, NULL, "this service has as many sandboxes as it takes (%llu)",
+			  (unsigned long long)call->daemon->settings->sandboxes_max);
+		return false;
+	}
+	if (registry_count_of(registry, key->owner) >= key->sandboxes_max) {
+		call_fail(call, 429, NULL, "%s has as many sandboxes as it may have (%llu); kill one", key->owner,
+			  (unsigned long long)key->sandboxes_max);
+		return false;
+	}
+	if (count_created(registry, key->owner, lifecycle_now_ms()) >= key->creates_per_minute) {
+		call_fail(call, 429, NULL, "%s has made as many sandboxes as it may in a minute (%llu)", key->owner,
+			  (unsigned long long)key->creates_per_minute);
+		return false;
+	}
+	return true;
+}
+
+/* What is not served is refused by name, before anything is made. */
+static bool check_asked(struct call *call)
+{
+	const char *const *volumes = service_strings(call->message, "volumes");
+
+	if (volumes && volumes[0]) {
+		call_fail(call, 501, NULL, "volumeMounts: this service has no volumes");
+		return false;
+	}
+	return true;
+}
+
+void control_create(struct call *call)
+{
+	const char *template = call_string(call, "template");
+	struct origin origin = { 0 };
+	struct kept made;
+
+	if (!check_quotas(call) || !check_asked(call))
+		return;
+	if (template && !str_equal(template, "base")) {
+		call_fail(call, 404, NULL, "template '%s' not found", template);
+		return;
+	}
+	if (kept_copy(&made, call->message, SERVICE_CREATE) < 0) {
+		call_fail(call, 503, NULL, "out of memory");
+		return;
+	}
+	lifecycle_create(call, &made, &origin, call_number(call, "timeout_ms", TIMEOUT_DEFAULT_MS));
+}
+
+/* ---- one sandbox ---- */
+
+void control_get(struct call *call)
+{
+	if (call->sandbox->state == SANDBOX_CREATING) {
+		call_fail_unknown(call);
+		return;
+	}
+	lifecycle_describe(call->sandbox, call_begin_reply(call, 200), true);
+	call_end_reply(call, NULL, 0);
+}
+
+void control_kill(struct call *call)
+{
+	if (call->sandbox->state == SANDBOX_CREATING)
+		call_fail_unknown(call);
+	else
+		lifecycle_kill(call->sandbox, call);
+}
+
+void control_health(struct call *call)
+{
+	if (call->sandbox->state == SANDBOX_RUNNING)
+		call_reply(call, 204);
+	else
+		call_fail(call, 502, NULL, "The sandbox is not running");
+}
+
+void control_timeout(struct call *call)
+{
+	struct sandbox *sandbox = call->sandbox;
+	uint64_t timeout_ms = call_number(call, "timeout_ms", 0), now_ms = lifecycle_now_ms();
+
+	if (sandbox->state != SANDBOX_RUNNING) {
+		call_fail(call, 409, NULL, "the sandbox is paused");
+		return;
+	}
+	if (call_number(call, "extend", 0) && sandbox->end_ms > now_ms + timeout_ms)
+		timeout_ms = sandbox->end_ms - now_ms;
+	lifecycle_set_time(sandbox, call, timeout_ms ? timeout_ms : 1, await_reply);
+}
+
+/* ---- its network ---- */
+
+static void network_done(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
+{
+	struct kept network;
+
+	if (outcome->code) {
+		call_fail_atoll(call, outcome->code, outcome->what, outcome->hint);
+		return;
+	}
+	if (kept_copy(&network, call->message, SERVICE_NETWORK) < 0) {
+		call_fail(call, 503, NULL, "out of memory");
+		return;
+	}
+	kept_done(&sandbox->network);
+	sandbox->network = network;
+	(void)!lifecycle_store(sandbox);
+	call_reply(call, 204);
+}
+
+void control_network(struct call *call)
+{
+	struct atoll_error error = { .size = sizeof error };
+	struct policy_found found;
+	struct err err = { 0 };
+	uint64_t ticket = 0;
+	int r = lifecycle_policy(call->sandbox, call->message, &found, &err);
+
+	if (r < 0) {
+		call_fail_err(call, r == -EINVAL ? 400 : 500, &err);
+		return;
+	}
+	r = atoll_change(call->sandbox->handle, found.policy, &ticket, NULL, &error);
+	await_answer(call->sandbox, call, r, ticket, &error, network_done);
+}

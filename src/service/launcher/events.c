@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/launcher/events.h"
+
+#include "base/str.h"
+#include "service/launcher/inside/commands.h"
+#include "service/launcher/lifecycle.h"
+#include "service/launcher/inside/watches.h"
+
+/* ---- the sandbox itself ---- */
+
+static void on_ready(struct sandbox *sandbox)
+{
+	struct call *call = sandbox->creator;
+
+	sandbox->is_known = true;
+	if (sandbox->state != SANDBOX_CREATING)
+		return;
+	sandbox->creator = NULL;
+	sandbox->state = SANDBOX_RUNNING;
+	if (lifecycle_store(sandbox) < 0) {
+		if (call)
+			call_fail(call, 500, NULL, "the database cannot be written");
+		lifecycle_kill(sandbox, NULL);
+		return;
+	}
+	if (lifecycle_is_auto_pause(sandbox) && sandbox->end_ms)
+		lifecycle_wake(sandbox);
+	if (!call)
+		return;
+	lifecycle_describe(sandbox, call_begin_reply(call, 201), true);
+	call_end_reply(call, NULL, 0);
+}
+
+static void on_failed(struct sandbox *sandbox, const atoll_record *event)
+{
+	const char *what = "", *hint = "";
+	struct call *call = sandbox->creator;
+	uint64_t code = 0;
+
+	atoll_get_string(event, "what", &what);
+	atoll_get_string(event, "hint", &hint);
+	atoll_get_u64(event, "code", &code);
+	sandbox->creator = NULL;
+	if (call)
+		call_fail_atoll(call, code == -ATOLL_E_INVALID ? ATOLL_E_INVALID : ATOLL_E_STATE, what, hint);
+}
+
+/* The end of the handle. True: it is forgotten. */
+static bool on_end(struct sandbox *sandbox, const atoll_record *event)
+{
+	struct call *call = sandbox->creator;
+	const char *ended = "lost";
+
+	atoll_get_string(event, "ended", &ended);
+	sandbox->creator = NULL;
+	if (call)
+		call_fail(call, 500, NULL, "the sandbox could not be started (%s)", ended);
+	commands_gone(sandbox);
+	if (sandbox->state == SANDBOX_STORED) {
+		lifecycle_put_away(sandbox);
+		return false;
+	}
+	if (sandbox->state != SANDBOX_KILLING) {
+		lifecycle_tell(sandbox, SERVICE_GONE, ended);
+		(void)!call_note(sandbox->daemon, "sandbox.end", sandbox->id, ended);
+	}
+	lifecycle_forget(sandbox);
+	return true;
+}
+
+/* ---- one after the other ---- */
+
+/* True: the sandbox is forgotten. */
+static bool handle(struct sandbox *sandbox, atoll_record *event)
+{
+	uint64_t type = 0;
+
+	atoll_get_u64(event, "event", &type);
+	switch (type) {
+	case ATOLL_EVENT_READY:
+		on_ready(sandbox);
+		break;
+	case ATOLL_EVENT_FAILED:
+		on_failed(sandbox, event);
+		break;
+	case ATOLL_EVENT_STARTED:
+		commands_started(sandbox, event);
+		break;
+	case ATOLL_EVENT_EXIT:
+		commands_ended(sandbox, event);
+		break;
+	case ATOLL_EVENT_WATCH:
+		watches_changed(sandbox, event);
+		break;
+	case ATOLL_EVENT_DONE:
+		await_event(sandbox, event);
+		break;
+	case ATOLL_EVENT_END:
+		return on_end(sandbox, event);
+	default:
+		break;
+	}
+	return false;
+}
+
+int events_ready(void *context, uint32_t events)
+{
+	struct sandbox *sandbox = context;
+	atoll_record *event;
+	bool is_gone = false;
+
+	/* A handler may have released the handle: what the others do not hear is said by its end. */
+	while (!is_gone && sandbox->handle && atoll_next(sandbox->handle, &event, NULL) == 1) {
+		is_gone = handle(sandbox, event);
+		atoll_record_free(event);
+	}
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What happens in a sandbox, as its handle tells it: it lives, it has ended, a command began or ended, something that
+ * was asked for is done. Runs in atolld.
+ */
+
+#include <stdint.h>
+
+/* Of the loop: context is the struct sandbox, which may be gone afterwards. */
+int events_ready(void *context, uint32_t events);

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/launcher/lifecycle.h"
+
+#include <sys/epoll.h>
+
+#include "base/str.h"
+#include "os/clock.h"
+
+enum { NS_PER_MS = 1000000, CPU_COUNT = 2, DISK_MB = 4096, MEMORY_MB = 1024 };
+
+static const struct atoll_error no_error = { .size = sizeof no_error };
+
+uint64_t lifecycle_now_ms(void)
+{
+	return clock_realtime_ns() / NS_PER_MS;
+}
+
+bool lifecycle_is_auto_pause(const struct sandbox *sandbox)
+{
+	return sandbox->made.message && service_number(sandbox->made.message, "auto_pause", 0);
+}
+
+int lifecycle_store(struct sandbox *sandbox)
+{
+	struct sandbox_row row = sandbox_to_row(sandbox);
+
+	daemon_note_change(sandbox->daemon);
+	return database_put_sandbox(sandbox->daemon->store, &row);
+}
+
+void lifecycle_tell(struct sandbox *sandbox, enum service_event event, const char *ended)
+{
+	struct buf *out = &sandbox->daemon->reply;
+
+	service_begin_event(out, event);
+	field_put_string(out, "sandbox", sandbox->id);
+	if (event == SERVICE_GONE)
+		field_put_string(out, "ended", ended);
+	if (service_end(out, 0) == 0)
+		front_send(&sandbox->daemon->front, out, NULL, 0);
+}
+
+static void release(struct sandbox *sandbox)
+{
+	loop_remove(&sandbox->daemon->loop, &sandbox->source);
+	atoll_sandbox_free(sandbox->handle);
+	sandbox->handle = NULL;
+}
+
+void lifecycle_let_go(struct sandbox *sandbox)
+{
+	await_gone(sandbox);
+	release(sandbox);
+}
+
+void lifecycle_forget(struct sandbox *sandbox)
+{
+	struct daemon *daemon = sandbox->daemon;
+
+	await_gone(sandbox);
+	release(sandbox);
+	(void)!database_remove_sandbox(daemon->store, sandbox->id);
+	daemon_note_change(daemon);
+	registry_remove(&daemon->registry, sandbox);
+}
+
+int lifecycle_adopt(struct sandbox *sandbox, atoll_sandbox *handle)
+{
+	int r;
+
+	release(sandbox);
+	sandbox->handle = handle;
+	(void)!str_copy(sandbox->session, sizeof sandbox->session, atoll_id(handle));
+	sandbox->source = (struct loop_source){
+		.fd = atoll_fd(handle), .events = EPOLLIN, .ready = sandbox->daemon->heard,
+		.context = sandbox };
+	r = loop_add(&sandbox->daemon->loop, &sandbox->source);
+	if (r < 0)
+		release(sandbox);
+	return r;
+}
+
+int lifecycle_policy(struct sandbox *sandbox, const struct service_message *network, struct policy_found *ret_found,
+		     struct err *err)
+{
+	const struct service_message *said = network ? network : sandbox->network.message;
+	struct key_row key;
+	int r = database_key_by_number(sandbox->daemon->store, sandbox->key, &key);
+
+	if (r <= 0)
+		return err_set(err, ERR_STATE, ENOKEY, "policy", "the key that the sandbox was made with is gone");
+	return policies_find(&sandbox->daemon->policies, key.policy, said ? said : sandbox->made.message, ret_found,
+			     err);
+}
+
+void lifecycle_wake(struct sandbox *sandbox)
+{
+	uint64_t now_ms = lifecycle_now_ms();
+
+	daemon_wake_at(sandbox->daemon, clock_monotonic_ns() +
+		       (sandbox->end_ms > now_ms ? (sandbox->end_ms - now_ms) * NS_PER_MS : 0));
+}
+
+void lifecycle_put_away(struct sandbox *sandbox)
+{
+	await_gone(sandbox);
+	release(sandbox);
+	sandbox->is_changing = false;
+	sandbox->is_known = false;
+}
+
+/* ---- what is said of it ---- */
+
+static void put_network(const struct sandbox *sandbox, struct buf *out)
+{
+	static const char *const keys[] = { "internet", "allow_out", "deny_out", "rules" };
+	const struct service_message *said = sandbox->network.message ? sandbox->network.message :
+									sandbox->made.message;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		kept_put(out, said, keys[i]);
+}
+
+void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, bool has_tokens)
+{
+	static const char *const keys[] = { "metadata", "public_traffic", "mask_host", "volumes", "auto_pause",
+		"auto_resume" };
+	const struct service_message *made = sandbox->made.message;
+	bool is_paused = sandbox->state == SANDBOX_PAUSED || sandbox->state == SANDBOX_STORED;
+	const char *template = service_string(made, "template");
+	char token[CREDENTIAL_TOKEN_SIZE];
+
+	field_put_string(out, "sandbox", sandbox->id);
+	field_put_string(out, "template", template ? template : "base");
+	field_put_string(out, "state", is_paused ? "paused" : "running");
+	field_put_u64(out, "started_ms", sandbox->created_ms);
+	field_put_u64(out, "end_ms", is_paused ? lifecycle_now_ms() + sandbox->left_ms : sandbox->end_ms);
+	field_put_u64(out, "cpu_count", CPU_COUNT);
+	field_put_u64(out, "memory_mb", MEMORY_MB);
+	field_put_u64(out, "disk_mb", DISK_MB);
+	field_put_string(out, "domain", sandbox->daemon->domain);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		kept_put(out, made, keys[i]);
+	if (!has_tokens)
+		return;
+	put_network(sandbox, out);
+	credential_token(sandbox->daemon->secret, "envd", sandbox->id, token);
+	field_put_string(out, "token", token);
+	if (service_number(made, "public_traffic", 1))
+		return;
+	credential_token(sandbox->daemon->secret, "traffic", sandbox->id, token);
+	field_put_string(out, "traffic_token", token);
+}
+
+/* ---- creation ---- */
+
+static int set_start(const struct sandbox *sandbox, atoll_record *record, const char *project, uint64_t timeout_ms,
+		     struct atoll_error *error)
+{
+	int r = atoll_set_string(record, "project", project, error);
+
+	if (r == 0)
+		r = atoll_set_string(record, "name", sandbox->id, error);
+	if (r == 0 && timeout_ms && !lifecycle_is_auto_pause(sandbox))
+		r = atoll_set_u64(record, "deadline_ms", timeout_ms, error);
+	if (r == 0)
+		r = atoll_set_string(record, "at_end", "keep", error);
+	return r;
+}
+
+static int start_from(struct sandbox *sandbox, const struct origin *origin, const struct policy_found *found,
+		      const atoll_record *record, atoll_sandbox **ret, struct atoll_error *error)
+{
+	atoll_sandbox *from = NULL;
+	int r;
+
+	if (!origin->session)
+		return atoll_create(sandbox->daemon->context, found->policy, record, ret, error);
+	r = atoll_find(sandbox->daemon->context, origin->session, &from, error);
+	if (r == 0)
+		r = atoll_fork(from, found->policy, record, ret, error);
+	atoll_sandbox_free(from);
+	return r;
+}
+
+static int start(struct sandbox *sandbox, const struct origin *origin, const struct policy_found *found,
+		 uint64_t timeout_ms, struct atoll_error *error)
+{
+	atoll_record *record = atoll_record_new(ATOLL_SANDBOX);
+	atoll_sandbox *handle = NULL;
+	int r = record ? set_start(sandbox, record, found->project, timeout_ms, error) : ATOLL_E_NO_MEMORY;
+
+	if (r == 0 && origin->snapshot)
+		r = atoll_set_string(record, "snapshot", origin->snapshot, error);
+	if (r == 0)
+		r = start_from(sandbox, origin, found, record, &handle, error);
+	atoll_record_free(record);
+	if (r == 0 && lifecycle_adopt(sandbox, handle) < 0)
+		r = ATOLL_E_LIMIT;
+	return r;
+}
+
+/* NULL: the call was answered. */
+static struct sandbox *begin(struct call *call, struct kept *made, uint64_t timeout_ms)
+{
+	struct daemon *daemon = call->daemon;
+	char id[CREDENTIAL_ID_SIZE];
+	struct sandbox *sandbox = credential_new_id(id) < 0 ? NULL : registry_add(&daemon->registry, daemon, id);
+
+	if (!sandbox) {
+		kept_done(made);
+		call_fail(call, 503, NULL, "out of memory");
+		return NULL;
+	}
+	sandbox->made = *made;
+	sandbox->key = call->caller.key.number;
+	(void)!str_copy(sandbox->owner, sizeof sandbox->owner, call->caller.key.owner);
+	sandbox->created_ms = lifecycle_now_ms();
+	sandbox->end_ms = timeout_ms ? sandbox->created_ms + timeout_ms : 0;
+	return sandbox;
+}
+
+void lifecycle_create(struct call *call, struct kept *made, const struct origin *origin, uint64_t timeout_ms)
+{
+	struct sandbox *sandbox = begin(call, made, timeout_ms);
+	struct atoll_error error = no_error;
+	struct policy_found found;
+	struct err err = { 0 };
+	int r;
+
+	if (!sandbox)
+		return;
+	r = lifecycle_policy(sandbox, NULL, &found, &err);
+	if (r < 0) {
+		call_fail_err(call, r == -EINVAL ? 400 : 500, &err);
+		lifecycle_forget(sandbox);
+		return;
+	}
+	/* From here on the next start of the daemon knows that there may be one. */
+	if (lifecycle_store(sandbox) < 0) {
+		call_fail(call, 500, NULL, "the database cannot be written: %s", database_problem(call->daemon->store));
+		lifecycle_forget(sandbox);
+		return;
+	}
+	r = start(sandbox, origin, &found, timeout_ms, &error);
+	if (r < 0) {
+		call_fail_atoll(call, r, error.what, error.hint);
+		lifecycle_forget(sandbox);
+		return;
+	}
+	call->sandbox = sandbox;
+	sandbox->creator = call;
+}
+
+void lifecycle_begin_again(struct sandbox *sandbox, struct call *call, uint64_t timeout_ms)
+{
+	const struct origin origin = { .session = sandbox->session };
+	struct atoll_error error = no_error;
+	char before[SESSION_ID_SIZE];
+	struct policy_found found;
+	struct err err = { 0 };
+	int r = lifecycle_policy(sandbox, NULL, &found, &err);
+
+	if (r < 0) {
+		call_fail_err(call, 500, &err);
+		return;
+	}
+	(void)!str_copy(before, sizeof before, sandbox->session);
+	sandbox->state = SANDBOX_CREATING;
+	sandbox->end_ms = timeout_ms ? lifecycle_now_ms() + timeout_ms : 0;
+	r = start(sandbox, &origin, &found, timeout_ms, &error);
+	if (r < 0) {
+		sandbox->state = SANDBOX_STORED;
+		(void)!str_copy(sandbox->session, sizeof sandbox->session, before);
+		call_fail_atoll(call, r, error.what, error.hint);
+		return;
+	}
+	sandbox->creator = call;
+}
+
+/* ---- time and end ---- */
+
+void lifecycle_set_time(struct sandbox *sandbox, struct call *call, uint64_t timeout_ms, await_done *done)
+{
+	struct atoll_error error = no_error;
+	const struct outcome kept = { .code = 0, .what = "", .hint = "" };
+	uint64_t ticket = 0;
+	int r;
+
+	sandbox->end_ms = timeout_ms ? lifecycle_now_ms() + timeout_ms : 0;
+	if (lifecycle_store(sandbox) < 0) {
+		const struct outcome failed = { .code = ATOLL_E_STATE, .what = "the database cannot be written",
+						.hint = "" };
+
+		done(sandbox, call, &failed);
+		return;
+	}
+	if (lifecycle_is_auto_pause(sandbox)) {
+		if (timeout_ms)
+			lifecycle_wake(sandbox);
+		done(sandbox, call, &kept);
+		return;
+	}
+	r = atoll_deadline(sandbox->handle, timeout_ms ? timeout_ms : 1, &ticket, NULL, &error);
+	await_answer(sandbox, call, r, ticket, &error, done);
+}
+
+static void killed(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
+{
+	if (!call)
+		return;
+	/* That it has ended meanwhile is what was wanted. */
+	if (outcome->code && outcome->code != ATOLL_E_GONE)
+		call_fail_atoll(call, outcome->code, outcome->what, outcome->hint);
+	else
+		call_reply(call, 204);
+}
+
+void lifecycle_kill(struct sandbox *sandbox, struct call *call)
+{
+	const struct outcome gone = { .code = 0, .what = "", .hint = "" };
+	struct atoll_error error = no_error;
+	bool was_running = sandbox->state != SANDBOX_STORED;
+	uint64_t ticket = 0;
+	int r;
+
+	sandbox->state = SANDBOX_KILLING;
+	(void)!lifecycle_store(sandbox);
+	lifecycle_tell(sandbox, SERVICE_GONE, "killed");
+	if (!sandbox->handle || !was_running) {
+		killed(sandbox, call, &gone);
+		lifecycle_forget(sandbox);
+		return;
+	}
+	r = atoll_stop(sandbox->handle, 0, &ticket, NULL, &error);
+	await_answer(sandbox, call, r, ticket, &error, killed);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/launcher/operate.h"
+
+#include "service/launcher/call/access.h"
+#include "service/launcher/control.h"
+#include "service/launcher/inside/commands.h"
+#include "service/launcher/inside/files.h"
+#include "service/launcher/inside/watches.h"
+#include "service/launcher/list.h"
+#include "service/launcher/pause.h"
+
+struct row {
+	void (*handle)(struct call *call);
+	bool is_inside;          /* the sandbox must run */
+};
+
+static const struct row rows[SERVICE_OPERATION_COUNT] = {
+	[SERVICE_WHOAMI] = { control_whoami },
+	[SERVICE_CREATE] = { control_create },
+	[SERVICE_CONNECT] = { pause_connect },
+	[SERVICE_GET] = { control_get },
+	[SERVICE_LIST] = { list_sandboxes },
+	[SERVICE_KILL] = { control_kill },
+	[SERVICE_TIMEOUT] = { control_timeout },
+	[SERVICE_PAUSE] = { pause_call },
+	[SERVICE_NETWORK] = { control_network, true },
+	[SERVICE_HEALTH] = { control_health },
+	[SERVICE_EXEC] = { commands_exec, true },
+	[SERVICE_COMMANDS] = { commands_list, true },
+	[SERVICE_ATTACH] = { commands_attach, true },
+	[SERVICE_SIGNAL] = { commands_signal, true },
+	[SERVICE_RESIZE] = { commands_resize, true },
+	[SERVICE_CLOSE_INPUT] = { commands_close_input, true },
+	[SERVICE_OPEN] = { files_open, true },
+	[SERVICE_STAT] = { files_stat, true },
+	[SERVICE_READDIR] = { files_readdir, true },
+	[SERVICE_MKDIR] = { files_mkdir, true },
+	[SERVICE_MOVE] = { files_move, true },
+	[SERVICE_REMOVE] = { files_remove, true },
+	[SERVICE_SETATTR] = { files_setattr, true },
+	[SERVICE_WATCH] = { watches_add, true },
+	[SERVICE_UNWATCH] = { watches_remove, true },
+	[SERVICE_DIAL] = { files_dial, true },
+};
+
+/* A paused sandbox wakes where it was made so, and the call goes on then; else it is said what it is. */
+static bool is_running(struct call *call)
+{
+	const struct sandbox *sandbox = call->sandbox;
+
+	if (sandbox->state == SANDBOX_RUNNING && sandbox->handle && sandbox->is_known)
+		return true;
+	if (sandbox->state == SANDBOX_CREATING)
+		call_fail(call, 503, NULL, "the sandbox is starting");
+	else if (sandbox->state == SANDBOX_RUNNING)
+		call_fail(call, 503, NULL, "the sandbox does not answer yet");
+	else
+		call_fail(call, 502, NULL, "the sandbox is paused; connect to it first");
+	return false;
+}
+
+void operate(struct call *call)
+{
+	const struct row *row = &rows[call->message->operation];
+
+	if (!access_check(call))
+		return;
+	if (!row->handle)
+		call_fail(call, 501, NULL, "%s is not served here", service_rule(call->message->operation)->name);
+	else if (!row->is_inside || is_running(call))
+		row->handle(call);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The table of operations: each call is checked (access.h), and handed to its handler. A handler answers it, now or
+ * later. Runs in atolld.
+ */
+
+#include "service/launcher/call/call.h"
+
+/* Answers a call, whatever it is, in the end. */
+void operate(struct call *call);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/launcher/store/credential.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "os/clock.h"
+
+_Static_assert(CREDENTIAL_SECRET_SIZE == crypto_auth_hmacsha256_KEYBYTES, "the key of the HMAC");
+
+int credential_new_key(char out[CREDENTIAL_KEY_SIZE])
+{
+	uint8_t bytes[20];
+	int r = random_bytes(bytes, sizeof bytes);
+
+	if (r < 0)
+		return r;
+	memcpy(out, "e2b_", 4);
+	sodium_bin2hex(out + 4, CREDENTIAL_KEY_SIZE - 4, bytes, sizeof bytes);
+	sodium_memzero(bytes, sizeof bytes);
+	return 0;
+}
+
+/* Two session ids hold 120 bits and more between them; a letter first, as a label of DNS may want it. */
+int credential_new_id(char out[CREDENTIAL_ID_SIZE])
+{
+	char first[SESSION_ID_SIZE], second[SESSION_ID_SIZE];
+	int r = random_session_id(first);
+
+	if (r == 0)
+		r = random_session_id(second);
+	return r < 0 ? r : str_format(out, CREDENTIAL_ID_SIZE, "i%s%.7s", first, second);
+}
+
+void credential_hash(const char *key, struct hash *ret_hash)
+{
+	hash_bytes(ret_hash, key, strlen(key));
+}
+
+void credential_token(const uint8_t secret[CREDENTIAL_SECRET_SIZE], const char *purpose, const char *sandbox,
+		      char out[CREDENTIAL_TOKEN_SIZE])
+{
+	crypto_auth_hmacsha256_state state;
+	struct hash hash;
+
+	crypto_auth_hmacsha256_init(&state, secret, CREDENTIAL_SECRET_SIZE);
+	crypto_auth_hmacsha256_update(&state, (const uint8_t *)purpose, strlen(purpose) + 1);
+	crypto_auth_hmacsha256_update(&state, (const uint8_t *)sandbox, strlen(sandbox));
+	crypto_auth_hmacsha256_final(&state, hash.bytes);
+	hash_to_hex(&hash, out);
+	sodium_memzero(&state, sizeof state);
+}
+
+/* Hashes of one length are compared, so that neither a length nor a beginning is told. */
+bool credential_is_equal(const char *a, const char *b)
+{
+	struct hash left, right;
+
+	if (!a || !b)
+		return false;
+	hash_bytes(&left, a, strlen(a));
+	hash_bytes(&right, b, strlen(b));
+	return sodium_memcmp(left.bytes, right.bytes, HASH_SIZE) == 0;
+}
+
+int credential_sign(const struct credential_url *url, const char *token, char out[CREDENTIAL_SIGNATURE_SIZE])
+{
+	cleanup_free char *text = NULL;
+	struct hash hash;
+
+	if (url->has_expiry)
+		text = str_printf("%s:%s:%s:%s:%llu", url->path, url->writes ? "write" : "read", url->user, token,
+				  (unsigned long long)url->expires_s);
+	else
+		text = str_printf("%s:%s:%s:%s", url->path, url->writes ? "write" : "read", url->user, token);
+	if (!text)
+		return -ENOMEM;
+	hash_bytes(&hash, text, strlen(text));
+	memcpy(out, "v1_", 3);
+	sodium_bin2base64(out + 3, CREDENTIAL_SIGNATURE_SIZE - 3, hash.bytes, HASH_SIZE,
+			  sodium_base64_VARIANT_ORIGINAL_NO_PADDING);
+	return 0;
+}
