@@ -24,6 +24,7 @@
  *   jail       namespaces, mounts, Landlock, capabilities; atoll-init runs. While its child makes the namespaces:
  *     store    the session's directory, its lock and its log
  *     spawn    the command's message waits in init's socket before init exists
+ *   park       of a request that is not complete: the wait for the rest of it, and the steps of store that it needs
  *   serve      until PID 1 is dead and all output is delivered
  *   tear-down  cgroups, socket, record, report: each step also when one before failed
  */
@@ -134,7 +135,7 @@ static void init_approval(struct box *box)
 
 static int run(struct box *box)
 {
-	int r = report_prepare(box);
+	int r = box->parking.is_waiting ? park_prepare(box) : report_prepare(box);
 
 	if (r == 0)
 		r = build_ground(box);
@@ -146,6 +147,8 @@ static int run(struct box *box)
 		r = build_jail(box);
 	if (r == 0)
 		r = serve_start(box);
+	if (r == 0 && box->parking.is_waiting)
+		r = park(box);
 	if (r == 0)
 		r = gate_listen(&box->gates.net);
 	if (r < 0)
@@ -172,6 +175,9 @@ static int run(struct box *box)
 		r = publish_announce(&box->gates.net);
 	if (r == 0)
 		r = control_start(box);
+	/* Init was ready before anybody could hear of it. */
+	if (r == 0 && box->run.request->parking)
+		r = serve_announce(box);
 	if (r == 0)
 		r = serve(box);
 	return r;
@@ -307,6 +313,7 @@ void box_release(void)
 	close_fd(&box->serving.signal_fd);
 	close_fd(&box->announce_fd);
 	close_fd(&box->report_fd);
+	close_fd(&box->parking.mounts_fd);
 	staging_done(&box->build.staging);
 	loop_done(box->run.loop);
 }
@@ -342,7 +349,7 @@ static int end_questions(struct box *box)
 
 static int conclude(struct box *box, int r, int *ret_status)
 {
-	bool was_alive = box->serving.init_state != 0;
+	bool was_alive = box->serving.init_state != 0 && !box->parking.is_waiting;
 
 	moves_done(&box->gates.moves);
 	if (end_jail(box) < 0 && r == 0)
@@ -487,6 +494,7 @@ int box_run(const struct run_request *request, const struct run_policy *policy, 
 	init_detection(box);
 	box->serving.wire_fd = box->serving.signal_fd = box->control.listen_fd = box->report_fd = FD_NONE;
 	box->control.stop_ns = UINT64_MAX;
+	box->parking = (struct box_parking){ .is_waiting = request->parking, .mounts_fd = FD_NONE };
 	box->announce_fd = announce_fd;
 	run_stage(&box->run, "front");
 	r = run(box);

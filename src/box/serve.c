@@ -39,8 +39,12 @@ static int lost(struct box *box, const char *what)
 	return err_set(box->run.err, ERR_INTERNAL, EPROTO, "init", "the sandbox was ended: %s", what);
 }
 
-/* Tells whoever waits on announce_fd that the sandbox lives. */
-static int announce(struct box *box)
+bool serve_is_ready(const struct box *box)
+{
+	return box->serving.init_state == INIT_STATE_READY;
+}
+
+int serve_announce(struct box *box)
 {
 	cleanup_fd int fd = take_fd(&box->announce_fd);
 
@@ -65,7 +69,8 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 	/* `atoll doctor` asks for the walls alone: every one of them stands now. */
 	if (box->run.request->flags & REQUEST_CHECK)
 		run_end(&box->run, ENDED_EXIT);
-	r = announce(box);
+	/* What waits does not live yet. */
+	r = box->parking.is_waiting ? 0 : serve_announce(box);
 	if (r < 0)
 		return r;
 	/* Init starts the command meanwhile, whose exec would wait for it. */

@@ -12,7 +12,7 @@ static int start_limits(struct box *box)
 {
 	const struct policy *policy = box->run.policy->policy;
 	struct limit_request request = {
-		.session = box->run.request->session,
+		.session = box->run.request->group,
 		.memory_bytes = policy->limits[RESOURCE_MEMORY].value,
 		.millicpus = policy->limits[RESOURCE_CPUS].value,
 		.processes = policy->limits[RESOURCE_PROCESSES].value,

@@ -171,6 +171,7 @@ static int start_guardian(struct box *box)
 {
 	struct guardian_task task = {
 		.session = box->run.request->session,
+		.group = box->run.request->group,
 		.state_dir = box->run.request->state_dir,
 		.runtime_dir = box->run.request->runtime_dir,
 	};
@@ -243,6 +244,9 @@ static int build_late(void *context, struct err *err)
 	box->run.refusals->denials.policy = box->run.policy->policy;
 	staging.session_fd = box->store.dir_fd;
 	r = staging_make(&box->build.staging, &staging, err);
+	/* Where it waits, it is told later what it is for. */
+	if (r == 0 && !box->run.request->parking)
+		r = staging_begin(&box->build.staging, &staging, err);
 	box->build.store_ns = clock_monotonic_ns() - start_ns;
 	return r;
 }
@@ -262,6 +266,19 @@ static int build_server(void *context, const struct jail_mount *mount, int devic
 	return fuse_serve(&building->box->build.servers, &tree, err);
 }
 
+/* The record, the log and the first command: from here on it is somebody's. */
+int build_session(struct box *box, struct err *err)
+{
+	int r = store_begin(&box->store, box->run.request, box->run.policy, err);
+
+	if (r < 0)
+		return r;
+	r = audit_writer_init(box->run.audit, take_fd(&box->store.audit_fd), box->run.request->session);
+	if (r < 0)
+		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
+	return start_main_command(box, err);
+}
+
 /* While the child mounts: what nothing inside can do without, and hashes of what is enforced for the log. */
 static int build_meanwhile(void *context, struct err *err)
 {
@@ -272,19 +289,16 @@ static int build_meanwhile(void *context, struct err *err)
 					    &box->supervision.processes, &box->store, &box->build.staging };
 	const uint32_t *taken;
 	size_t taken_count;
-	int r = store_begin(&box->store, box->run.request, box->run.policy, err);
+	int r = store_keep_policy(&box->store, box->run.policy, err);
 
 	if (r < 0)
 		return r;
-	r = audit_writer_init(box->run.audit, take_fd(&box->store.audit_fd), box->run.request->session);
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "audit", "cannot start the log: %s", err_errno_name(-r));
 	taken = plan_refused(building->plan, &taken_count);
 	r = exec_gate_prepare(&box->gates.exec, &in, taken, taken_count);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "exec", "cannot look up the programs of the rules: %s",
 			       err_errno_name(-r));
-	r = start_main_command(box, err);
+	r = box->run.request->parking ? 0 : build_session(box, err);
 	snapshot_hash(box->run.policy->snapshot, &box->run.policy_hash);
 	jail_filter_hash(report_seccomp_profile(box), &box->build.filter_hash);
 	/* The first exec would wait for it. */

@@ -6,6 +6,7 @@
  * whole (events.c), and the loop (serve.c). Negative: *box->run.err says why, or the log failed.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -14,6 +15,7 @@
 
 struct box;
 struct command;
+struct err;
 struct jail_rlimit;
 struct limit_group;
 
@@ -22,6 +24,18 @@ struct limit_group;
 int build_ground(struct box *box) MUST_USE;
 int build_signals(struct box *box) MUST_USE;
 int build_jail(struct box *box) MUST_USE;
+
+/* Record, log and first command: the session begins. build_jail() does it where nothing has to be waited for. */
+int build_session(struct box *box, struct err *err) MUST_USE;
+
+/* Of a request that is not complete: before anything is looked up on the host that may be another later. */
+int park_prepare(struct box *box) MUST_USE;
+
+/*
+ * Of a request that is not complete: waits for the rest of it when all walls stand, and makes what waited the session
+ * that it is for. Once init and the loop serve; what is done behind it is done as of any other start.
+ */
+int park(struct box *box) MUST_USE;
 
 /* The limits, of which none that the policy wants hard may be missing; and those of each process: how many. */
 int build_limits(struct box *box) MUST_USE;
@@ -44,3 +58,9 @@ void events_watch_end(struct box *box);
 /* What the loop waits for from the start; and the loop itself, until everything inside is dead and delivered. */
 int serve_start(struct box *box) MUST_USE;
 int serve(struct box *box) MUST_USE;
+
+/* Whether init has said that it serves; nothing inside has run before. */
+bool serve_is_ready(const struct box *box);
+
+/* Tells whoever waits for it that the sandbox lives. */
+int serve_announce(struct box *box) MUST_USE;

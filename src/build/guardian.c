@@ -24,7 +24,7 @@
 
 const char guardian_name[] = "atoll-guardian";
 
-enum { ARG_NAME, ARG_SESSION, ARG_STATE, ARG_RUNTIME, ARG_WHY, ARG_COUNT };
+enum { ARG_NAME, ARG_SESSION, ARG_GROUP, ARG_STATE, ARG_RUNTIME, ARG_WHY, ARG_COUNT };
 
 static const char WHY_KILLED[] = "killed", WHY_ORPHANS[] = "orphans";
 
@@ -113,6 +113,16 @@ static bool has_record(const struct guardian_task *task, const char *session)
 	return dir_fd >= 0 && session_load(dir_fd, &record) == 0;
 }
 
+/* The directory of a box that was killed before anything was anybody's: there is no record, so nobody lists it. */
+static void remove_unborn(const struct guardian_task *task, const char *session)
+{
+	char path[PATH_MAX];
+
+	if (!has_record(task, session) &&
+	    str_format(path, sizeof path, "%s/sessions/%s", task->state_dir, session) == 0)
+		(void)!stage_remove_tree(AT_FDCWD, path, NULL); /* gc takes what is left */
+}
+
 /*
  * A box that was killed before it had a record left its socket and perhaps a cgroup. One that is just coming to life
  * has no record either, but listens a moment after its socket is there.
@@ -132,6 +142,15 @@ static bool is_stillborn(const struct guardian_task *task, int runtime_fd, const
 	return connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
 }
 
+/* Those of a session, whatever they are named. */
+static bool sweep_groups(const struct guardian_task *task, const char *session)
+{
+	cleanup_session_record struct session_record record = { 0 };
+	bool has_own = session_load_id(task->state_dir, session, &record) == 0 && *record.cgroups;
+
+	return limit_sweep_everywhere(NULL, is_other_session, has_own ? record.cgroups : session) >= 0;
+}
+
 /* A session that lost its box and its guardian left a socket that nobody listens on. */
 static void layer_gc_orphans(const struct guardian_task *task)
 {
@@ -146,7 +165,7 @@ static void layer_gc_orphans(const struct guardian_task *task)
 		if (!record_loss(task, session) && !is_stillborn(task, dirfd(dir), session))
 			continue;
 		/* Dead for a while, so one look is enough; and it may have been started from anywhere. */
-		if (limit_sweep_everywhere(NULL, is_other_session, session) >= 0)
+		if (sweep_groups(task, session))
 			remove_socket(task, session);
 	}
 	if (dir)
@@ -160,14 +179,21 @@ int guardian_work(int argc, char **argv)
 	if (argc != ARG_COUNT)
 		return 125;
 	task = (struct guardian_task){
-		.session = argv[ARG_SESSION], .state_dir = argv[ARG_STATE], .runtime_dir = argv[ARG_RUNTIME],
+		.session = argv[ARG_SESSION], .group = argv[ARG_GROUP], .state_dir = argv[ARG_STATE],
+		.runtime_dir = argv[ARG_RUNTIME],
 	};
 	/* The name of this process, for those who look for it in vain among the sandboxes. */
 	prctl(PR_SET_NAME, guardian_name);
 	if (str_equal(argv[ARG_WHY], WHY_KILLED)) {
 		(void)record_loss(&task, task.session);
-		remove_cgroups(task.session);
+		remove_cgroups(task.group);
+		remove_unborn(&task, task.session);
 		remove_socket(&task, task.session);
+	}
+	/* It may have been killed while it changed from the one to the other. */
+	if (str_equal(argv[ARG_WHY], WHY_KILLED) && !str_equal(task.group, task.session)) {
+		remove_unborn(&task, task.group);
+		remove_socket(&task, task.group);
 	}
 	layer_gc_orphans(&task);
 	return 0;
@@ -281,7 +307,7 @@ static pid_t start_asleep(struct sleeper *sleeper)
 /* Copies that stay: it reads them when the box has gone, whose frames and memory it may have given back by then. */
 static int name_task(struct sleeper *sleeper, const struct guardian_task *task)
 {
-	const char *const names[] = { guardian_name, task->session, task->state_dir, task->runtime_dir };
+	const char *const names[] = { guardian_name, task->session, task->group, task->state_dir, task->runtime_dir };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		sleeper->argv[i] = str_dup(names[i]);
@@ -312,6 +338,18 @@ int guardian_start(struct guardian *ret_guardian, const struct guardian_task *ta
 		return pid;
 	}
 	*ret_guardian = (struct guardian){ .pipe_fd = ends[1], .pid = pid };
+	return 0;
+}
+
+/* It reads this when the box is dead, or has said its last word. */
+int guardian_follow(const char *session)
+{
+	char *name = str_dup(session);
+
+	if (!name)
+		return -ENOMEM;
+	free(the_sleeper.argv[ARG_SESSION]);
+	the_sleeper.argv[ARG_SESSION] = name;
 	return 0;
 }
 

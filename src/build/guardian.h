@@ -23,11 +23,12 @@ struct guardian {
 
 struct guardian_task {
 	const char *session;
+	const char *group;          /* as what its control groups are named */
 	const char *state_dir;      /* sessions/ID is below it, and `notice`: what the next run shall say */
 	const char *runtime_dir;    /* ID.sock is below it */
 };
 
-/* argv[0] of an atoll that is a guardian at work; session, state and runtime directory and the reason follow. */
+/* argv[0] of an atoll that is a guardian at work; session, group, state and runtime directory and the reason follow. */
 extern const char guardian_name[];
 
 /*
@@ -35,6 +36,9 @@ extern const char guardian_name[];
  * can be.
  */
 int guardian_start(struct guardian *ret_guardian, const struct guardian_task *task, struct err *err) MUST_USE;
+
+/* Its box is that of this session from now on; the groups keep their name. -ENOMEM: it minds the one before. */
+int guardian_follow(const char *session) MUST_USE;
 
 /*
  * Tells it that all is tidy: it looks for what other boxes left, and exits. The last act of a box. trash: NULL, or a

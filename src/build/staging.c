@@ -87,27 +87,6 @@ bool staging_owner(const struct staging *staging, uid_t *ret_uid, gid_t *ret_gid
 	return true;
 }
 
-/* T0 and the name of whose start counts. */
-static int begin_record(struct staging *staging, const char *session, enum stage_form form)
-{
-	const struct stage_record *origin = &staging->origin;
-	struct stage_record *record = &staging->record;
-	int r = str_copy(record->session, sizeof record->session, session);
-
-	record->form = form;
-
-	if (r < 0 || !origin->tree_count) {
-		if (r == 0)
-			r = str_copy(record->origin, sizeof record->origin, session);
-		return r < 0 ? r : stage_record_set_start(record, staging->stage_fd);
-	}
-	memcpy(record->origin, origin->origin, sizeof record->origin);
-	memcpy(record->boot_id, origin->boot_id, sizeof record->boot_id);
-	record->started_realtime_ns = origin->started_realtime_ns;
-	record->started_boottime_ns = origin->started_boottime_ns;
-	return 0;
-}
-
 static int add_masks(const struct staging *staging, const struct plan *plan, size_t index, int host_fd,
 		     struct err *err)
 {
@@ -219,6 +198,14 @@ void staging_note_link(struct staging *staging)
 	staging->is_linked = stage_linked_note(staging->stage_fd) == 0;
 }
 
+static int fail_to_make(const struct run_request *request, int r, struct err *err)
+{
+	err_set(err, ERR_STATE, -r, "stage", "the stage directory cannot be made: %s", err_errno_name(-r));
+	if (r == -ENOSPC || r == -EDQUOT)
+		err_hint(err, "free some space below %s", request->state_dir);
+	return r;
+}
+
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err)
 {
 	size_t count;
@@ -231,20 +218,45 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
 	if (r == 0)
 		r = staging->stage_fd = fd_open_at(input->session_fd, STAGE_DIRECTORY,
 						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (r >= 0)
-		r = begin_record(staging, input->request->session,
-				 input->by_fuse ? STAGE_FORM_FUSE : STAGE_FORM_OVERLAY);
-	if (r < 0) {
-		err_set(err, ERR_STATE, -r, "stage", "the stage directory cannot be made: %s", err_errno_name(-r));
-		if (r == -ENOSPC || r == -EDQUOT)
-			err_hint(err, "free some space below %s", input->request->state_dir);
-		return r;
-	}
+	if (r < 0)
+		return fail_to_make(input->request, r, err);
+	staging->record.form = input->by_fuse ? STAGE_FORM_FUSE : STAGE_FORM_OVERLAY;
 	for (size_t i = 0; i < count; i++) {
 		r = make_tree(staging, input, &trees[i], err);
 		if (r < 0)
 			return r;
 	}
+	return 0;
+}
+
+/* T0 and the name of whose start counts. */
+static int begin_record(struct staging *staging, const char *session)
+{
+	const struct stage_record *origin = &staging->origin;
+	struct stage_record *record = &staging->record;
+	int r = str_copy(record->session, sizeof record->session, session);
+
+	if (r < 0 || !origin->tree_count) {
+		if (r == 0)
+			r = str_copy(record->origin, sizeof record->origin, session);
+		return r < 0 ? r : stage_record_set_start(record, staging->stage_fd);
+	}
+	memcpy(record->origin, origin->origin, sizeof record->origin);
+	memcpy(record->boot_id, origin->boot_id, sizeof record->boot_id);
+	record->started_realtime_ns = origin->started_realtime_ns;
+	record->started_boottime_ns = origin->started_boottime_ns;
+	return 0;
+}
+
+int staging_begin(struct staging *staging, const struct staging_input *input, struct err *err)
+{
+	int r;
+
+	if (staging->stage_fd < 0)
+		return 0;
+	r = begin_record(staging, input->request->session);
+	if (r < 0)
+		return fail_to_make(input->request, r, err);
 	r = stage_record_create(staging->stage_fd, &staging->record);
 	if (r == 0 && staging->chain.count)
 		r = stage_chain_store(staging->stage_fd, STAGE_FILE_CHAIN, &staging->chain);

@@ -62,8 +62,15 @@ struct staging_input {
 	gid_t host_gid;
 };
 
-/* Makes the stage directory with its record, live layers and masks. Nothing where the plan stages nothing. */
+/* Makes the stage directory with its live layers and masks. Nothing where the plan stages nothing. */
 int staging_make(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;
+
+/*
+ * Keeps the record of what was made, for the session of the request, which begins now: what the host changes from now on
+ * was changed beside it. Of the input it goes by request and session_fd. A fork's files of several names are put into
+ * its live layers, so then nothing may be mounted yet. Nothing where nothing is staged.
+ */
+int staging_begin(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;
 
 /*
  * Something inside is about to make a hard link: noted once, for those who begin on its layers. Where that fails a fork

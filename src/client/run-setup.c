@@ -211,7 +211,6 @@ static void run_inputs_done(struct run_inputs *inputs)
 	buf_done(&inputs->held);
 	narrowed_done(&inputs->narrowed);
 }
-#define cleanup_run_inputs __attribute__((cleanup(run_inputs_done)))
 
 static int narrow_by_token(struct run_inputs *inputs, struct err *err)
 {
@@ -430,38 +429,53 @@ static int change_by_options(const struct run_setup *given, struct run_inputs *i
 	return compiled_change(&inputs->compiled, &policy, err);
 }
 
-/* 1: the user was told why there is nothing to run. */
-static int collect(const struct run_setup *given, const struct dirs *dirs, struct run_inputs *inputs,
-		 struct run_request *request, struct err *err)
+/* Where it is to wait. NULL: it is all there. */
+static const struct run_completion *completion(const struct run_setup *given)
 {
-	bool is_trial = given->flags & REQUEST_TRIAL;
+	return given->starter ? given->starter->completion : NULL;
+}
+
+/* What the policy of the run is. 1: the user was told why there is none. */
+static int collect_policy(const struct run_setup *given, const struct dirs *dirs, struct run_inputs *inputs,
+			  struct run_request *request, struct err *err)
+{
+	const struct run_completion *waits = completion(given);
 	int r = find_policy(given, dirs, NULL, &inputs->compiled, err);
 
-	if (r == 0)
+	/* Whose it will be is not known yet: find_own() has the agent's standing then. */
+	if (r == 0 && !waits)
 		r = lower_policy(given, dirs, inputs, err);
 	if (r == 0)
-		r = is_trial ? make_trial(given, inputs, request, err)
-			     : narrow_policy(given, dirs, inputs, request, err);
-	if (r == 0)
-		r = change_by_options(given, inputs, err);
+		r = given->flags & REQUEST_TRIAL ? make_trial(given, inputs, request, err)
+						 : narrow_policy(given, dirs, inputs, request, err);
+	if (r == 0 && waits)
+		r = waits->check(waits->context, inputs->compiled.snapshot, dirs->project, dirs->programs, err);
+	return r == 0 ? change_by_options(given, inputs, err) : r;
+}
+
+/* What belongs to this run alone. 1: the user was told why there is nothing to run. */
+static int collect_own(const struct run_setup *given, const struct dirs *dirs, struct run_inputs *inputs,
+		       struct run_request *request, struct err *err)
+{
+	const struct policy *policy = snapshot_policy(inputs->compiled.snapshot);
+	bool is_trial = given->flags & REQUEST_TRIAL;
+	int r;
+
 	request->flags |= is_lowered(given, inputs) ? REQUEST_LOWERED : 0;
 	request->narrowing = inputs->was_narrowing ? &inputs->narrowed.told : NULL;
 	/* What goes wrong in a trial is held against nobody. */
 	request->agent = inputs->has_standing && !is_trial ? &inputs->standing : NULL;
+	r = secrets_bring(policy, dirs, &inputs->secrets, err);
 	if (r == 0)
-		r = secrets_bring(snapshot_policy(inputs->compiled.snapshot), dirs, &inputs->secrets, err);
-	if (r == 0)
-		r = secrets_bring_key(snapshot_policy(inputs->compiled.snapshot), dirs, &request->secrets.notify_fd,
-				      err);
+		r = secrets_bring_key(policy, dirs, &request->secrets.notify_fd, err);
 	if (r == 0 && !is_trial)
-		r = secrets_bring_verifier(snapshot_policy(inputs->compiled.snapshot), dirs,
-					   &request->secrets.judge_fd, err);
+		r = secrets_bring_verifier(policy, dirs, &request->secrets.judge_fd, err);
 	if (r != 0)
 		return r;
 	request->secrets.placeholders = inputs->secrets.variables;
 	request->secrets.gate_fd = take_fd(&inputs->secrets.values_fd);
-	r = open_recording(given, snapshot_policy(inputs->compiled.snapshot), request, err);
-	r = r == 0 ? agent_prepare(snapshot_policy(inputs->compiled.snapshot), request, err) : r;
+	r = open_recording(given, policy, request, err);
+	r = r == 0 ? agent_prepare(policy, request, err) : r;
 	if (r == 0 && given->token && !inputs->has_presented)
 		r = present_token(given, dirs, inputs, err);
 	request->token.frame = inputs->held.bytes;
@@ -578,53 +592,141 @@ __attribute__((noinline)) static int find_and_collect(const struct run_setup *gi
 	int r = find_paths(given, &finding, request, err);
 
 	if (r == 0)
-		r = collect(given, &finding.dirs, inputs, request, err);
+		r = collect_policy(given, &finding.dirs, inputs, request, err);
+	if (r == 0 && !completion(given))
+		r = collect_own(given, &finding.dirs, inputs, request, err);
 	return r == 0 ? keep_paths(request, kept, err) : r;
+}
+
+/* A run as it is made from what was given. */
+struct making {
+	const struct run_setup *given;
+	char **command;
+	struct run_inputs inputs;
+	struct run_request request;
+	struct run_parking parking;
+	char session[SESSION_ID_SIZE], group[SESSION_ID_SIZE];
+	char *added[ENV_ADDITIONS_MAX], *kept[PATHS_KEPT + 1], *cwd, *report;
+	struct publish_rule published[NET_PUBLISH_MAX];
+};
+
+static void making_done(struct making *making)
+{
+	run_inputs_done(&making->inputs);
+	for (size_t i = 0; making->kept[i]; i++)
+		free(making->kept[i]);
+	free(making->cwd);
+	free(making->report);
+}
+#define cleanup_making __attribute__((cleanup(making_done)))
+
+/* What needs nothing to be looked up. */
+static int fill_in(struct making *making, struct err *err)
+{
+	const struct run_setup *given = making->given;
+	struct run_request *request = &making->request;
+	int r = env_additions_make(&given->env, making->added, err);
+
+	if (r == 0)
+		r = run_ports_published(&given->publish, making->published, err);
+	if (r < 0)
+		return r;
+	request->flags |= given->flags;
+	request->task = given->task;
+	request->name = given->name;
+	request->command.argv = making->command;
+	request->command.env = given->environment ? given->environment : environ;
+	request->command.env_exact = given->exact_env;
+	request->command.env_added = given->exact_env ? given->exact_env : making->added;
+	request->publish = (struct run_publish){ making->published, given->publish.count };
+	r = given->session ? str_copy(making->session, sizeof making->session, given->session)
+			   : random_session_id(making->session);
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r)) : 0;
+}
+
+/* Of what waited the modules know all paths but these. */
+static int keep_own_paths(struct making *making, const struct run_request *found, struct err *err)
+{
+	making->cwd = str_dup(found->cwd);
+	making->report = found->report_path ? str_dup(found->report_path) : NULL;
+	if (!making->cwd || !making->report != !found->report_path)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "run", "out of memory");
+	making->request.cwd = making->cwd;
+	making->request.report_path = making->report;
+	return 0;
+}
+
+/* Of what waited: where it runs, and what belongs to it alone. A frame of its own, as above. 1: as collect_own(). */
+__attribute__((noinline)) static int find_own(struct making *making, struct err *err)
+{
+	const struct run_setup *given = making->given;
+	struct run_request found = making->request;
+	struct finding finding;
+	int r = find_paths(given, &finding, &found, err);
+
+	if (r == 0 && !str_equal(making->request.project, found.project))
+		r = err_set(err, ERR_USAGE, EINVAL, "take", "it is parked for another project");
+	if (r == 0)
+		r = keep_own_paths(making, &found, err);
+	if (r == 0)
+		r = lower_policy(given, &finding.dirs, &making->inputs, err);
+	return r == 0 ? collect_own(given, &finding.dirs, &making->inputs, &making->request, err) : r;
+}
+
+/* run_parking.take */
+static int take(void *context, struct frame *frame, int *fds, size_t fd_count, struct err *err)
+{
+	struct making *making = context;
+	const struct run_completion *waited = completion(making->given);
+	int r = waited->take(waited->context, frame, fds, fd_count, err);
+
+	making->request.started_ns = waited->started_ns;
+	making->command = waited->command;
+	if (r == 0)
+		r = fill_in(making, err);
+	if (r == 0)
+		r = find_own(making, err);
+	return r == 1 ? err_set(err, ERR_POLICY, EINVAL, "take", "what the policy asks for cannot be had") : r;
+}
+
+static void begin(struct making *making, const struct run_setup *given, char **command, uint64_t started_ns)
+{
+	static char *none[] = { NULL };
+
+	making->given = given;
+	making->command = command;
+	making->inputs.secrets.values_fd = FD_NONE;
+	making->parking = (struct run_parking){ .take = take, .context = making,
+						.age_ms = completion(given) ? completion(given)->age_ms : 0 };
+	making->request = (struct run_request){
+		.session = making->session,
+		.group = making->group,
+		.secrets = { .gate_fd = FD_NONE, .judge_fd = FD_NONE, .notify_fd = FD_NONE },
+		.recording.fd = FD_NONE,
+		.tests = { getenv("ATOLL_TEST_BREAK"), getenv("ATOLL_TEST_LIMITS"), getenv("ATOLL_TEST_HOSTS") },
+		.started_ns = started_ns,
+		.starter = given->starter,
+		.notice = given->notice,
+		.parking = completion(given) ? &making->parking : NULL,
+		.fork = { given->origin ? given->origin->session : NULL,
+			  given->origin ? (char **)given->origin->layers : none },
+	};
+	buf_init(&making->inputs.held, TOKEN_HELD_MAX);
 }
 
 int run_setup_start(const struct run_setup *given, char **command, uint64_t started_ns, struct err *err)
 {
-	cleanup_run_inputs struct run_inputs inputs = { .secrets = { .values_fd = FD_NONE } };
-	char session[SESSION_ID_SIZE], *added[ENV_ADDITIONS_MAX], *none[] = { NULL }, *kept[PATHS_KEPT + 1] = { 0 };
-	struct publish_rule published[NET_PUBLISH_MAX] = { 0 };
-	struct run_request request = {
-		.flags = given->flags,
-		.session = session,
-		.secrets = { .gate_fd = FD_NONE, .judge_fd = FD_NONE, .notify_fd = FD_NONE },
-		.task = given->task,
-		.name = given->name,
-		.tests = { getenv("ATOLL_TEST_BREAK"), getenv("ATOLL_TEST_LIMITS"), getenv("ATOLL_TEST_HOSTS") },
-		.started_ns = started_ns,
-		.command.argv = command,
-		.command.env = given->environment ? given->environment : environ,
-		.starter = given->starter,
-		.notice = given->notice,
-		.command.env_exact = given->exact_env,
-		.command.env_added = given->exact_env ? given->exact_env : added,
-		.publish = { published, given->publish.count },
-		.fork = { given->origin ? given->origin->session : NULL,
-			  given->origin ? (char **)given->origin->layers : none },
-	};
+	cleanup_making struct making making = { 0 };
 	int r = given->starter ? 0 : secure_fds(err);
 
-	buf_init(&inputs.held, TOKEN_HELD_MAX);
+	begin(&making, given, command, started_ns);
 	if (r == 0)
-		r = env_additions_make(&given->env, added, err);
-	if (r == 0)
-		r = run_ports_published(&given->publish, published, err);
+		r = fill_in(&making, err);
 	if (r < 0)
 		return r;
-	r = given->session ? str_copy(session, sizeof session, given->session) : random_session_id(session);
-	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r));
-	r = find_and_collect(given, &inputs, &request, kept, err);
-	if (r < 0 && inputs.lowered)
-		agent_trust_blame(&inputs.standing, err);
-	if (r == 0)
-		r = launch(&request, &inputs.compiled);
-	else
-		r = r == 1 ? 125 : r;
-	for (size_t i = 0; kept[i]; i++)
-		free(kept[i]);
-	return r;
+	memcpy(making.group, making.session, sizeof making.group);
+	r = find_and_collect(given, &making.inputs, &making.request, making.kept, err);
+	if (r < 0 && making.inputs.lowered)
+		agent_trust_blame(&making.inputs.standing, err);
+	return r == 0 ? launch(&making.request, &making.inputs.compiled) : r == 1 ? 125 : r;
 }

@@ -45,6 +45,7 @@ struct limit_group {
 	uint64_t memory_peak, processes_peak; /* where the kernel keeps none */
 	uint64_t cpu_last_ns, cpu_lost_ns;    /* of the walk over /proc */
 	uint64_t refusals;
+	struct limit_usage before; /* what was used when counting began: limit_group_begin() */
 };
 
 static inline unsigned kind_bit(enum cgroup_kind kind)

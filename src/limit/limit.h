@@ -93,6 +93,12 @@ int limit_group_enter(const struct limit_group *group) MUST_USE;
 int limit_group_usage(struct limit_group *group, pid_t init_pid, struct limit_usage *ret_usage) MUST_USE;
 
 /*
+ * From here on usage counts what is used from now on, as if the group were new; init_pid as below. The kernel keeps the
+ * highest memory for good: what was used before is left out unless more is used at once.
+ */
+int limit_group_begin(struct limit_group *group, pid_t init_pid) MUST_USE;
+
+/*
  * For epoll: an fd that is readable from a hit of a memory or process limit until limit_group_usage(), or -1
  * where the caller must poll that (rlimit backend). Made at the first call, which may come when the child runs;
  * earlier hits are not lost. v1 tells of memory only. Borrowed.

@@ -145,6 +145,40 @@ static uint64_t keep_peak(uint64_t *peak, uint64_t now, uint64_t kernel_peak)
 	return *peak;
 }
 
+/* A peak of the kernel's that has not grown is of before. */
+static void leave_out_before(const struct limit_group *group, struct limit_usage *usage)
+{
+	const struct limit_usage *before = &group->before;
+
+	usage->cpu_ns -= before->cpu_ns < usage->cpu_ns ? before->cpu_ns : usage->cpu_ns;
+	if (usage->memory_peak_bytes <= before->memory_peak_bytes)
+		usage->memory_peak_bytes = 0;
+	if (usage->processes_peak <= before->processes_peak)
+		usage->processes_peak = 0;
+	usage->oom_kills -= before->oom_kills;
+	usage->fork_refusals -= before->fork_refusals;
+}
+
+int limit_group_begin(struct limit_group *group, pid_t init_pid)
+{
+	struct limit_usage usage = { 0 };
+	const struct usage_files *files;
+	unsigned missing;
+	int r = read_groups(group, true, &usage, &missing);
+
+	if (r == 0 && missing)
+		r = walk_usage(group, init_pid, missing, &usage);
+	if (r < 0)
+		return r;
+	/* v1 forgets on demand. */
+	if (controller_dir(group, CGROUP_MEMORY, &files) == group->dirs[CGROUP_MEMORY].fd &&
+	    fd_write_file_at(group->dirs[CGROUP_MEMORY].fd, files->memory_peak, "0") == 0)
+		usage.memory_peak_bytes = 0;
+	group->before = usage;
+	group->memory_peak = group->processes_peak = group->refusals = 0;
+	return 0;
+}
+
 int limit_group_usage(struct limit_group *group, pid_t init_pid, struct limit_usage *ret_usage)
 {
 	struct limit_usage usage = { 0 };
@@ -167,6 +201,7 @@ int limit_group_usage(struct limit_group *group, pid_t init_pid, struct limit_us
 	}
 	if (r < 0)
 		return r;
+	leave_out_before(group, &usage);
 	usage.memory_peak_bytes = keep_peak(&group->memory_peak, usage.memory_bytes, usage.memory_peak_bytes);
 	usage.processes_peak = keep_peak(&group->processes_peak, usage.processes, usage.processes_peak);
 	usage.processes -= usage.processes > 0;

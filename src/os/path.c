@@ -204,3 +204,13 @@ bool path_is_there(const char *path)
 {
 	return access(path, F_OK) == 0;
 }
+
+int path_rename_new(const char *from, const char *to)
+{
+	if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	/* A file system that cannot promise that: NFS. */
+	if (errno != EINVAL || access(to, F_OK) == 0)
+		return errno == EINVAL ? -EEXIST : -errno;
+	return rename(from, to) < 0 ? -errno : 0;
+}

@@ -49,3 +49,6 @@ int path_remove_tree(int dir_fd, const char *path) MUST_USE;
  * (chattr(1), attribute T, set on the parent meanwhile). Where that is not known it is an ordinary one.
  */
 int path_make_apart(const char *parent, const char *name, mode_t mode) MUST_USE;
+
+/* rename(2) to a name that nobody has: -EEXIST where somebody does. Both are absolute. */
+int path_rename_new(const char *from, const char *to) MUST_USE;

@@ -34,7 +34,7 @@ struct session_record {
 	char *policy;            /* the policy's name */
 	char *level;
 	char *command;           /* argv joined, escaped, for people */
-	char *cgroups;           /* directories that belong to it, one a line, deepest first */
+	char *cgroups;           /* as what its control groups are named, where that is not the id; else "" */
 	pid_t box_pid;           /* as started; liveness is the lock, not the number */
 	uint64_t started_ns;     /* CLOCK_REALTIME */
 	uint64_t ended_ns;       /* 0 while it lives, or when its end was never recorded */

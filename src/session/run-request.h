@@ -14,6 +14,8 @@
 #include "base/hash.h"
 #include "policy/policy.h"
 
+struct err;
+struct frame;
 struct snapshot;
 
 enum {
@@ -58,12 +60,37 @@ struct run_narrowing {
 	struct hash from_hash;       /* of the policy without it */
 };
 
+/* How a sandbox that is built ahead is told what it is for (client/run-setup.h), by whom it was asked for. */
+struct run_completion {
+	uint64_t age_ms;             /* so long it waits */
+	/* Whether it can wait with this policy, for this project. Negative with *err. */
+	int (*check)(void *context, const struct snapshot *snapshot, const char *project, const char *programs,
+		     struct err *err);
+	/* Completes what was given, from LINK_TAKE, where what check() saw still is so. Negative with *err. */
+	int (*take)(void *context, struct frame *frame, int *fds, size_t fd_count, struct err *err);
+	char **command;              /* what runs then */
+	uint64_t started_ns;         /* CLOCK_MONOTONIC of that moment */
+	void *context;
+};
+
 /* Who started a sandbox from another program, and stays in touch (wire/link.h). */
 struct run_starter {
 	int socket_fd;               /* borrowed: its connection; what it says first is heard before anything happens */
 	int streams[3];              /* borrowed: of the command; FD_NONE: as with REQUEST_DETACH */
 	uint32_t pty;                /* rows << 16 | columns: the command has a terminal instead; 0: it has none */
 	uint64_t deadline_ms;        /* no longer than this, whatever the policy says; UINT64_MAX: as that says */
+	const struct run_completion *completion; /* of a request that comes in two pieces; NULL: it is whole */
+};
+
+/*
+ * Of a request that is not complete yet: what it has is enough for the walls, and whose they are comes later, on the
+ * starter's socket (LINK_TAKE). Until then session is the name under which they wait.
+ */
+struct run_parking {
+	uint64_t age_ms;             /* so long they wait */
+	/* Puts the rest of it into the request that this stands in, once. Negative with *err: it comes to nothing. */
+	int (*take)(void *context, struct frame *frame, int *fds, size_t fd_count, struct err *err);
+	void *context;
 };
 
 /* What becomes of HTTP exchanges. */
@@ -127,6 +154,7 @@ struct run_tests {
 struct run_request {
 	uint32_t flags;
 	const char *session;         /* 12 characters of [a-z0-9] */
+	const char *group;           /* names its control groups: the session, or that under which it waited */
 	const char *name;            /* alias, or NULL */
 	const char *project;         /* absolute real path of the project */
 	const char *cwd;             /* absolute; where the command starts */
@@ -137,6 +165,7 @@ struct run_request {
 	const char *init_path;       /* atoll-init beside this program */
 	void (*notice)(const char *text); /* what people are told, with its newlines; NULL: nobody is */
 	const struct run_starter *starter; /* with REQUEST_DETACH; NULL: the command line */
+	const struct run_parking *parking; /* with a starter; NULL: the request is complete */
 	uint64_t started_ns;         /* CLOCK_MONOTONIC at the start of atoll */
 	struct run_command command;
 	const char *task;            /* --task: what the person wants; NULL: not said */

@@ -49,7 +49,7 @@ static int fill_record(struct session_record *record, const struct run_request *
 	record->policy = str_dup(policy->name);
 	record->level = str_dup(trust_level_names[policy->level]);
 	record->command = command_text(request->command.argv);
-	record->cgroups = str_dup("");
+	record->cgroups = str_dup(str_equal(request->group, request->session) ? "" : request->group);
 	record->ended = str_dup("");
 	record->audit_head = str_dup("");
 	record->box_pid = getpid();
@@ -148,16 +148,34 @@ static int keep_narrowing(struct store *store, const struct run_narrowing *narro
 	return r < 0 || fd < 0 ? r : fd_write_full(fd, narrowing->text, strlen(narrowing->text));
 }
 
-int store_begin(struct store *store, const struct run_request *request, const struct run_policy *policy,
-		struct err *err)
+int store_keep_policy(struct store *store, const struct run_policy *policy, struct err *err)
 {
 	cleanup_fd int policy_fd = FD_NONE;
 	int r = create(store->dir_fd, "policy.bin", O_WRONLY, 0600, &policy_fd);
 
 	if (r == 0)
 		r = fd_write_full(policy_fd, policy->bytes, policy->size);
+	return r < 0 ? fail(err, r, "cannot write in", store->path) : 0;
+}
+
+int store_rename(struct store *store, const struct run_request *request, struct err *err)
+{
+	char path[sizeof store->path];
+	int r = str_format(path, sizeof path, "%s/sessions/%s", request->state_dir, request->session);
+
 	if (r == 0)
-		r = keep_narrowing(store, request->narrowing);
+		r = path_rename_new(store->path, path);
+	if (r < 0)
+		return fail(err, r, "cannot rename", store->path);
+	memcpy(store->path, path, sizeof path);
+	return 0;
+}
+
+int store_begin(struct store *store, const struct run_request *request, const struct run_policy *policy,
+		struct err *err)
+{
+	int r = keep_narrowing(store, request->narrowing);
+
 	if (r == 0)
 		r = fill_record(&store->record, request, policy->policy);
 	if (r == 0)

@@ -30,9 +30,15 @@ struct store {
  */
 int store_open(struct store *ret_store, const struct run_request *request, struct err *err) MUST_USE;
 
-/* The policy as it is enforced, and the record, which makes the directory a session's. ERR_STATE as above. */
+/* The policy as it is enforced. ERR_STATE as above. */
+int store_keep_policy(struct store *store, const struct run_policy *policy, struct err *err) MUST_USE;
+
+/* The record, which makes the directory a session's. ERR_STATE as above. */
 int store_begin(struct store *store, const struct run_request *request, const struct run_policy *policy,
 		struct err *err) MUST_USE;
+
+/* Before it is a session's: from now on it is that of this session. ERR_STATE as above, and nothing has changed. */
+int store_rename(struct store *store, const struct run_request *request, struct err *err) MUST_USE;
 
 /* Makes what store_save() writes to, ahead of it, once. Where that cannot be, store_save() says why it still cannot. */
 void store_expect_end(struct store *store);

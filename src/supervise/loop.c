@@ -43,6 +43,7 @@ int loop_change(struct loop *loop, struct loop_source *source, uint32_t events)
 void loop_add_first(struct loop *loop, struct loop_source *source)
 {
 	loop->first = source;
+	loop->was_first = false;
 	source->is_added = true;
 }
 

@@ -136,6 +136,9 @@ class Context:
     def create(self, policy, **values):
         return Handle("create", self.handle, policy.handle, Record(SANDBOX, **values))
 
+    def park(self, policy, **values):
+        return Handle("park", self.handle, Record(SHAPE, **values), policy.handle)
+
     def find(self, name):
         return Handle("find", self.handle, S(raw(name)))
 
@@ -204,6 +207,10 @@ class Handle:
         call(name, *arguments, ctypes.byref(self.handle))
         self.id = lib.atoll_id(self.handle).decode()
         self.seen = []
+
+    def take(self, policy, **values):
+        call("take", self.handle, policy.handle, Record(SANDBOX, **values))
+        self.id = lib.atoll_id(self.handle).decode()
 
     def fd(self):
         return lib.atoll_fd(self.handle)

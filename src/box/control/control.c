@@ -313,6 +313,9 @@ static int bind_socket(struct box *box)
 	box->control.listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (box->control.listen_fd < 0)
 		return -errno;
+	r = str_copy(box->control.name, sizeof box->control.name, box->run.request->session);
+	if (r < 0)
+		return r;
 	if (bind(box->control.listen_fd, (struct sockaddr *)&address, sizeof address) < 0 ||
 	    listen(box->control.listen_fd, BACKLOG) < 0)
 		return -errno;
@@ -328,6 +331,27 @@ int control_bind(struct box *box)
 			box->run.request->runtime_dir, err_errno_name(-r));
 		err_hint(box->run.err, "make it writable, or point XDG_RUNTIME_DIR at a directory that is");
 	}
+	return r;
+}
+
+static int socket_path(const struct box *box, const char *session, char out[PATH_MAX])
+{
+	return str_format(out, PATH_MAX, "%s/%s.sock", box->run.request->runtime_dir, session);
+}
+
+int control_rename(struct box *box)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	int r = socket_path(box, box->control.name, from), fd;
+
+	if (r == 0)
+		r = socket_path(box, box->run.request->session, to);
+	if (r == 0)
+		r = path_rename_new(from, to);
+	if (r == 0)
+		r = str_copy(box->control.name, sizeof box->control.name, box->run.request->session);
+	while (r == 0 && (fd = accept4(box->control.listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		close(fd);
 	return r;
 }
 
@@ -449,8 +473,7 @@ void control_unlink(struct box *box)
 {
 	char path[PATH_MAX];
 
-	if (box->control.has_name &&
-	    str_format(path, sizeof path, "%s/%s.sock", box->run.request->runtime_dir, box->run.request->session) == 0)
+	if (box->control.has_name && socket_path(box, box->control.name, path) == 0)
 		unlink(path);
 	box->control.has_name = false;
 }

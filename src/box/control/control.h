@@ -17,6 +17,12 @@ struct command;
 /* Makes the socket; clients that come early wait in its backlog. */
 int control_bind(struct box *box) MUST_USE;
 
+/*
+ * The socket is that of the request's session from now on. Who is in its backlog meant something else, and goes.
+ * Negative errno.
+ */
+int control_rename(struct box *box) MUST_USE;
+
 /* From here on clients are heard, the one that started the sandbox first. */
 int control_start(struct box *box) MUST_USE;
 

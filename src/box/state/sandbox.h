@@ -32,6 +32,7 @@ struct box_control {
 	int listen_fd;
 	struct loop_source source;
 	bool has_name;                /* the socket's name stands, also where nobody listens there any more */
+	char name[SESSION_ID_SIZE];   /* the session that it is named after */
 	struct client *clients[BOX_CLIENTS_MAX];
 	struct buf link_out;          /* messages to those that link (control-link.h) */
 	uint64_t stop_ns;             /* LINK_STOP: when patience ends; UINT64_MAX: nobody asked */
@@ -47,6 +48,14 @@ struct box_serving {
 	uint64_t rest_ns;             /* when what only the start needed is given back, once nothing happens; 0: now */
 	uint64_t looked_ns;           /* when usage was last read where memory is supervised */
 	uint64_t flushed_ns;          /* when the log was last written */
+};
+
+/* While it waits for whom it is (park.c). */
+struct box_parking {
+	bool is_waiting;              /* from the beginning; it is nobody's: no log, no clocks, no clients */
+	bool is_taken;                /* the request is complete */
+	int mounts_fd;                /* /proc/self/mountinfo */
+	struct loop_source starter_source, mounts_source;
 };
 
 /* How it ended. */
@@ -73,6 +82,7 @@ struct box {
 	struct box_detection detection;
 	struct box_serving serving;
 	struct box_control control;
+	struct box_parking parking;
 	struct box_outcome outcome;
 	struct command *commands[BOX_COMMANDS_MAX];
 	struct command *ended[BOX_ENDED_MAX];

@@ -13,9 +13,6 @@
  * is for: that comes as one message, and what every handle says first goes behind it. Part of libatoll.
  */
 
-/* The other end of it is still to come. */
-static const bool is_served = false;
-
 enum { AGE_MS = 600000, AGE_MAX_MS = 3600000 };
 
 static void describe(const struct atoll_policy *policy, struct parked *parked)
@@ -87,8 +84,6 @@ int atoll_park(atoll_context *context, const atoll_record *shape, const atoll_po
 		return r;
 	if (!ret)
 		return fault_set(error, ATOLL_E_INVALID, 0, "park", "there is no place for a handle");
-	if (!is_served)
-		return fault_set(error, ATOLL_E_UNSUPPORTED, 0, "park", "this is not served yet");
 	r = random_session_id(id);
 	if (r < 0)
 		return fault_errno(error, r, "park");

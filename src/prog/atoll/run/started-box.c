@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "client/fork-origin.h"
+#include "client/parked/ground.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll/run/started.h"
@@ -15,6 +16,8 @@
 
 extern char **environ;
 
+static char *none[] = { NULL };
+
 /* A sandbox as it is asked for. Vectors are owned; strings are borrowed from the request. */
 struct started {
 	struct run_setup setup;
@@ -22,6 +25,10 @@ struct started {
 	char **argv, **environment, **places, **env_added, **published, **host_ports;
 	const char *origin, *snapshot, *at_end;
 	uint64_t umask, pty;
+	struct run_completion completion;
+	struct parking_ground *ground; /* owned; what it waits on */
+	const struct snapshot *waits_under;
+	struct start_request taken; /* what completed it; its strings are borrowed as those of the first */
 };
 
 #define AT(member) offsetof(struct started, member)
@@ -54,6 +61,31 @@ static const struct start_field fields[] = {
 	{ "pty", FIELD_U64, AT(pty) },
 	{ "umask", FIELD_U64, AT(umask) },
 	{ "deadline_ms", FIELD_U64, AT(starter.deadline_ms) },
+	{ "age_ms", FIELD_U64, AT(completion.age_ms) },
+};
+
+/* What comes with LINK_TAKE: of the others walls are made. */
+static const struct start_field taken_fields[] = {
+	{ "id", FIELD_STRING, AT(setup.session) },
+	{ "argv", FIELD_STRINGS, AT(argv) },
+	{ "env", FIELD_STRINGS, AT(environment) },
+	{ "env_add", FIELD_STRINGS, AT(env_added) },
+	{ "env_exact", FIELD_STRINGS, AT(setup.exact_env) },
+	{ "project", FIELD_STRING, AT(setup.project) },
+	{ "cwd", FIELD_STRING, AT(setup.cwd) },
+	{ "name", FIELD_STRING, AT(setup.name) },
+	{ "agent", FIELD_STRING, AT(setup.agent) },
+	{ "confidence", FIELD_STRING, AT(setup.confidence) },
+	{ "task", FIELD_STRING, AT(setup.task) },
+	{ "report", FIELD_STRING, AT(setup.report) },
+	{ "publish", FIELD_STRINGS, AT(published) },
+	{ "at_end", FIELD_STRING, AT(at_end) },
+	{ "stdin", FIELD_FD, AT(starter.streams[0]) },
+	{ "stdout", FIELD_FD, AT(starter.streams[1]) },
+	{ "stderr", FIELD_FD, AT(starter.streams[2]) },
+	{ "pty", FIELD_U64, AT(pty) },
+	{ "umask", FIELD_U64, AT(umask) },
+	{ "deadline_ms", FIELD_U64, AT(starter.deadline_ms) },
 };
 #undef AT
 
@@ -66,6 +98,8 @@ static void started_done(struct started *started)
 	free(started->setup.exact_env);
 	free(started->published);
 	free(started->host_ports);
+	free(started->ground);
+	start_request_done(&started->taken);
 }
 
 static int add_list(struct option_list *list, char **values, const char *what, struct err *err)
@@ -130,6 +164,40 @@ static int complete(struct started *started, struct err *err)
 	return 0;
 }
 
+/* run_completion.check */
+static int check_ground(void *context, const struct snapshot *snapshot, const char *project, const char *programs,
+			struct err *err)
+{
+	struct started *started = context;
+
+	started->waits_under = snapshot;
+	started->ground = malloc(sizeof *started->ground);
+	if (!started->ground)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "park", "no memory");
+	return parking_check(snapshot, project, programs, started->ground, err);
+}
+
+/* run_completion.take */
+static int take_rest(void *context, struct frame *frame, int *fds, size_t fd_count, struct err *err)
+{
+	struct started *started = context;
+	int r;
+
+	started->completion.started_ns = clock_monotonic_ns();
+	r = parking_stands(started->waits_under, started->ground, err);
+	if (r == 0)
+		r = start_request_copy(&started->taken, frame, fds, fd_count, err);
+	if (r == 0)
+		r = start_request_get(&started->taken, taken_fields, ARRAY_SIZE(taken_fields), started, err);
+	/* Those of the start are in the policy already. */
+	started->setup.amendments.host_ports.count = 0;
+	free(take_ptr(started->host_ports));
+	if (r == 0)
+		r = complete(started, err);
+	started->completion.command = started->argv ? started->argv : none;
+	return r;
+}
+
 int box_main(const struct run_setup *given, char **command, uint64_t started_ns, struct err *err)
 {
 	return run_setup_start(given, command, started_ns, err);
@@ -137,7 +205,6 @@ int box_main(const struct run_setup *given, char **command, uint64_t started_ns,
 
 static int run(struct started *started, uint64_t started_ns, struct err *err)
 {
-	static char *none[] = { NULL };
 	struct fork_origin *origin = NULL;
 	int r;
 
@@ -151,6 +218,12 @@ static int run(struct started *started, uint64_t started_ns, struct err *err)
 	}
 	if (r == 0)
 		r = complete(started, err);
+	if (r == 0 && started->completion.age_ms) {
+		started->completion.check = check_ground;
+		started->completion.take = take_rest;
+		started->completion.context = started;
+		started->starter.completion = &started->completion;
+	}
 	if (r == 0)
 		r = box_main(&started->setup, started->argv ? started->argv : none, started_ns, err);
 	free(origin);

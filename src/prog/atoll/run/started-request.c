@@ -44,10 +44,26 @@ int start_request_read(struct start_request *request, struct err *err)
 	if (r == 0)
 		r = read_sealed(request);
 	while (r == 0 && request->fd_count < LINK_FDS_MAX &&
-	       fcntl(LINK_FIRST_FD + (int)request->fd_count, F_GETFD) >= 0)
+	       fcntl(LINK_FIRST_FD + (int)request->fd_count, F_GETFD) >= 0) {
+		request->fds[request->fd_count] = LINK_FIRST_FD + (int)request->fd_count;
 		request->fd_count++;
+	}
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "start", "the request cannot be read: %s", err_errno_name(-r))
 		     : 0;
+}
+
+int start_request_copy(struct start_request *request, const struct frame *frame, int *fds, size_t fd_count,
+		       struct err *err)
+{
+	*request = (struct start_request){ .bytes = malloc(frame->size) };
+	if (!request->bytes)
+		return err_set(err, ERR_INTERNAL, ENOMEM, "start", "no memory");
+	memcpy(request->bytes, frame->bytes, frame->size);
+	if (fd_count > LINK_FDS_MAX || frame_open(&request->frame, request->bytes, frame->size) < 0)
+		return err_set(err, ERR_INTERNAL, EBADMSG, "start", "the request is malformed");
+	for (; request->fd_count < fd_count; request->fd_count++)
+		request->fds[request->fd_count] = take_fd(&fds[request->fd_count]);
+	return 0;
 }
 
 static const struct start_field *find_field(const struct start_field *fields, size_t count, const struct field *field)
@@ -67,7 +83,7 @@ static int store(const struct start_request *request, const struct field *field,
 	case FIELD_FD:
 		if (field->number >= request->fd_count)
 			return -EBADMSG;
-		*(int *)at = LINK_FIRST_FD + (int)field->number;
+		*(int *)at = request->fds[field->number];
 		return 0;
 	case FIELD_STRING:
 		*(const char **)at = field->bytes;

@@ -11,16 +11,15 @@
 #include "base/err.h"
 #include "client/run-setup.h"
 #include "wire/field.h"
+#include "wire/link.h"
 
 /*
  * The entry of a sandbox's supervisor, for `atoll run`, which is it in place, and for who starts one from outside. Ends
  * with the sandbox: its exit status, or negative with *err.
  *
- * Parking: a sandbox that waits for its policy and command enters here, too. box_run() would stop behind build_jail()'s
- * child_mounts() step, when namespaces, gate sockets, root and system trees stand and only our own code ran (depth 1),
- * or with an equal policy behind init's start (depth 2): there is one wait there, on the starter's socket, and the
- * request is complete only after it. So nothing before that point may use the request's project, command, environment,
- * name or session; run_setup_start() finds those before it, which is what must be turned first.
+ * A sandbox that is parked enters here, too (given->starter->completion): there is one wait, behind init's start
+ * (box/park.c), and the request is complete only after it. Nothing before that point may use the request's command,
+ * environment or name; session is the one under which it waits.
  */
 int box_main(const struct run_setup *given, char **command, uint64_t started_ns, struct err *err) MUST_USE;
 
@@ -34,13 +33,18 @@ int started_job_main(void);
 struct start_request {
 	struct frame frame;
 	char *bytes;             /* owned; the frame and its strings are in it */
-	size_t fd_count;         /* LINK_FIRST_FD and above */
+	int fds[LINK_FDS_MAX];   /* owned where they came with LINK_TAKE; else LINK_FIRST_FD and above, until the end */
+	size_t fd_count;
 };
 
 void start_request_done(struct start_request *request);
 
 /* Checks the seals and the form of the memfd at LINK_START_FD. Everything above 2 becomes close-on-exec. */
 int start_request_read(struct start_request *request, struct err *err) MUST_USE;
+
+/* What LINK_TAKE brought, copied; takes the fds. */
+int start_request_copy(struct start_request *request, const struct frame *frame, int *fds, size_t fd_count,
+		       struct err *err) MUST_USE;
 
 /* A field that a request may have, and where its value goes. */
 struct start_field {

@@ -279,7 +279,7 @@ static bool is_alive(const char *session, const void *context)
 	const struct listed *listed = context;
 
 	for (size_t i = 0; i < listed->count; i++)
-		if (str_equal(listed->records[i].id, session))
+		if (str_equal(listed->records[i].id, session) || str_equal(listed->records[i].cgroups, session))
 			return listed->records[i].is_live;
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/auto-gc.h"
+#include "session/auto-gc.h"
 
 #include <fcntl.h>
 #include <limits.h>
