@@ -257,7 +257,7 @@ _atoll()
 		fi ;;
 	snapshot)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-m --message -l --list --remove --turn --json --help'
+			_atoll_reply -W '-m --message -l --list --remove --turn --auto --json --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;

@@ -171,6 +171,7 @@ complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l message -s m -x -
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l list -s l -d 'list the snapshots of the session'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l remove -d 'forget the snapshot NAME'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l turn -d 'take a checkpoint, as an agent\'s hook does: old ones go'
+complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l auto -d 'take one as `stage: {auto: exec}` does: old ones go'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l json -d 'print one JSON object, or with --list an array'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -a '(atoll ps -aq --names 2>/dev/null)'
 complete -c atoll -n __fish_use_subcommand -a stop -d 'stop running sandboxes'

@@ -14,7 +14,8 @@
 
 /*
  * Those of a box: from the lowest to this one. Since 2: LINK_ASKS, LINK_STATUS, LINK_HOLD, LINK_OWN_COMMANDS; since 3:
- * what stands behind these, and "lasting", "tag" and "user" of LINK_RUN.
+ * what stands behind these, "lasting", "tag" and "user" of LINK_RUN, and the box takes the snapshot that a policy wants
+ * before that.
  */
 enum { LINK_PROTOCOL_LOWEST = 1, LINK_PROTOCOL = 3 };
 

@@ -116,6 +116,31 @@ def test_commands_pipes_signals_and_the_stop(host):
                                 "b'stopped'", "True"]
 
 
+def test_a_snapshot_is_taken_before_each_command_where_the_policy_wants_it(host):
+    """Also for two that are asked for at once, and none for a client that did not stay."""
+    host.sandbox.policy(DEGRADED + "drop: [.]\nfiles: {stage: [.]}\nstage: {auto: exec}\n", "auto.yaml")
+    out = host.program("""
+        policy = context.policy(policy=MEDIUM["policy"].replace("degraded", "auto"), project=project)
+        box = context.create(policy, project=project)
+        box.until(READY)
+        other, gone = context.find(box.id), context.find(box.id)
+        write = lambda text: Record(COMMAND, argv=["sh", "-c", f"echo {text} >>written"], env=["PATH=/usr/bin:/bin"])
+        box.request("exec", write("one"))
+        assert box.until(EXIT).get("status") == 0
+        tickets = [handle.begin("exec", write(handle.id)) for handle in (box, other)]
+        for handle, ticket in zip((box, other), tickets):
+            done = handle.until(DONE)
+            assert done.get("ticket") == ticket and done.get("code") == 0, done
+        gone.begin("exec", write("three"))
+        gone.free()
+        box.request("exec", write("four"))
+        names = [row["name"] for row in box.cursor("snapshots").rows()]
+        print(names[:3] == [b"auto-1", b"auto-2", b"auto-3"], len(names) in (4, 5), names[-1])
+        box.request("stop", ctypes.c_uint32(2000))
+    """)
+    assert out.startswith("True True b'auto-"), out
+
+
 def test_a_terminal_comes_with_its_size_and_changes_it(host):
     out = host.program("""
         policy = context.policy(**MEDIUM)

@@ -249,6 +249,23 @@ def test_auto_snapshots(sandbox):
     assert staged.show(session) == {}
 
 
+def test_no_command_runs_without_the_snapshot_that_the_policy_wants(sandbox):
+    staged = Staged(sandbox, more="stage: {auto: exec}")
+    session = staged.detach()
+    staged.exec(session, "echo 1 > n")
+    layers = staged.stage(session) / "layers"
+    layers.rename(layers.with_name("away"))
+    layers.write_text("no directory")
+    refused = staged.atoll("exec", session, "--", "touch", "it-ran", code=125)
+    assert "stage.auto" in refused.err and "atoll snapshot" in refused.err, refused
+    layers.unlink()
+    layers.with_name("away").rename(layers)
+    staged.exec(session, "echo 2 > n")
+    assert set(staged.show(session)) == {"n"}
+    assert [item["name"] for item in staged.snapshots(session)] == ["auto-1", "auto-2"]
+    staged.atoll("stop", session)
+
+
 def test_auto_snapshots_are_thinned(sandbox):
     staged = Staged(sandbox, more="stage: {auto: exec}")
     session = staged.detach()

@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "box/control/client.h"
+#include "box/control/exec-snapshot.h"
 #include "box/control/control.h"
 #include "box/control/link.h"
 #include "box/report/status.h"
@@ -206,12 +207,14 @@ static bool is_spawning(const struct box *box)
 static bool must_wait(struct client *client)
 {
 	uint8_t header[FRAME_HEADER_SIZE];
-	ssize_t n;
+	bool is_late = is_spawning(client->box);
+	uint16_t type;
 
-	if (!client->link || !is_spawning(client->box))
+	if (!client->link || !(is_late || exec_snapshot_is_wanted(client->box)) ||
+	    recv(client->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof header)
 		return false;
-	n = recv(client->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
-	return n == (ssize_t)sizeof header && link_must_wait(client, frame_peek_type(header), true);
+	type = frame_peek_type(header);
+	return link_must_wait(client, type, is_late) || (type == LINK_RUN && exec_snapshot_must_wait(client));
 }
 
 /* One message. 1; 0: it hung up; -EAGAIN: there is none; else it broke the protocol. */
@@ -462,6 +465,7 @@ void control_command_ended(struct box *box, struct command *command)
 
 void control_close(struct box *box)
 {
+	exec_snapshot_done(box);
 	if (box->control.listen_fd < 0)
 		return;
 	loop_remove(box->run.loop, &box->control.source);

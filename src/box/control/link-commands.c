@@ -4,6 +4,7 @@
 
 #include "approve/token-grants.h"
 #include "base/str.h"
+#include "box/control/exec-snapshot.h"
 #include "box/control/link-state.h"
 #include "wire/token.h"
 
@@ -114,6 +115,14 @@ static int add_token(struct client *client, const struct run_fields *run, struct
 	return token_grants_add(&client->box->approval.queue, &frame, err);
 }
 
+/* 1: as above. */
+static int prepare_run(struct client *client, const struct run_fields *run, struct err *err)
+{
+	int r = exec_snapshot_use(client, err);
+
+	return r < 0 ? r : add_token(client, run, err);
+}
+
 static int refuse_user(struct client *client, uint64_t ticket, const char *user)
 {
 	struct err err = { 0 };
@@ -144,7 +153,7 @@ int link_on_run(void *context, struct frame *frame, int *fds, size_t fd_count)
 		r = link_reply_errno(client, ticket, "exec", EBUSY, "everything in this sandbox stands still");
 	else if (r == 0 && run.user && !command_user_is_own(client->box, run.user))
 		r = refuse_user(client, ticket, run.user);
-	else if (r == 0 && !link_is_ending(client, ticket) && (r = add_token(client, &run, &err)) != 0)
+	else if (r == 0 && !link_is_ending(client, ticket) && (r = prepare_run(client, &run, &err)) != 0)
 		r = link_reply_failure(client, ticket, r, &err);
 	else if (r == 0 && client->box->run.ended == ENDED_NOT) {
 		r = start_command(client, &run, fds, &command);

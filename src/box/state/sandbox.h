@@ -34,6 +34,7 @@ struct box_control {
 	bool has_name;                /* the socket's name stands, also where nobody listens there any more */
 	char name[SESSION_ID_SIZE];   /* the session that it is named after */
 	struct client *clients[BOX_CLIENTS_MAX];
+	struct exec_snapshot *exec_snapshot; /* owned (exec-snapshot.h); NULL: none was wanted yet */
 	struct buf link_out;          /* messages to those that link (control-link.h) */
 	uint64_t stop_ns;             /* LINK_STOP: when patience ends; UINT64_MAX: nobody asked */
 };

@@ -16,7 +16,7 @@ enum { LIST_MAX = 16 << 20, MESSAGE_SHOWN = 60 };
 
 struct snapshot_options {
 	const char *message;
-	bool list, remove, turn, json;
+	bool list, remove, turn, before_command, json;
 };
 
 static const struct option options[] = {
@@ -26,6 +26,8 @@ static const struct option options[] = {
 	{ 0, "remove", NULL, "forget the snapshot NAME", OPTION_FLAG, offsetof(struct snapshot_options, remove) },
 	{ 0, "turn", NULL, "take a checkpoint, as an agent's hook does: old ones go", OPTION_FLAG,
 	  offsetof(struct snapshot_options, turn) },
+	{ 0, "auto", NULL, "take one as `stage: {auto: exec}` does: old ones go", OPTION_FLAG,
+	  offsetof(struct snapshot_options, before_command) },
 	{ 0, "json", NULL, "print one JSON object, or with --list an array", OPTION_FLAG,
 	  offsetof(struct snapshot_options, json) },
 };
@@ -123,9 +125,11 @@ static int check_usage(const struct snapshot_options *given, const char *name, s
 {
 	if (given->list && (name || given->message || given->remove))
 		return err_set(err, ERR_USAGE, EINVAL, "snapshot", "--list takes a session only");
-	if (given->turn && (name || given->list || given->remove))
+	if ((given->turn || given->before_command) && (name || given->list || given->remove))
 		return err_set(err, ERR_USAGE, EINVAL, "snapshot",
-			       "--turn gives the name itself, and takes a session only");
+			       "%s gives the name itself, and takes a session only", given->turn ? "--turn" : "--auto");
+	if (given->turn && given->before_command)
+		return err_set(err, ERR_USAGE, EINVAL, "snapshot", "--turn and --auto exclude each other");
 	if (given->remove && (!name || given->message || given->json))
 		return err_set(err, ERR_USAGE, EINVAL, "snapshot",
 			       "--remove needs the name of a snapshot, and no more");
@@ -178,6 +182,8 @@ static int run_verb(int argc, char **argv, struct err *err)
 	wanted.message = given.message;
 	if (given.turn)
 		wanted.prefix = STAGE_TURN_PREFIX;
+	else if (given.before_command)
+		wanted.prefix = STAGE_AUTO_PREFIX;
 	r = staged_snapshot(state, &record, &wanted, name, err);
 	return r != 0 ? r : say_taken(&record, name, given.json, err);
 }

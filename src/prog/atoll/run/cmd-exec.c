@@ -15,14 +15,11 @@
 #include "base/str.h"
 #include "client/dirs.h"
 #include "client/env-additions.h"
-#include "client/staged.h"
 #include "client/tokens.h"
 #include "os/fd.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/library.h"
 #include "prog/atoll/verb/say.h"
-#include "session/directories.h"
-#include "stage/snapshot/snapshot.h"
 #include "supervise/console.h"
 #include "wire/token.h"
 
@@ -346,22 +343,6 @@ static int run_in(struct attendance *attendance)
 	return r < 0 ? r : attendance->status;
 }
 
-/*
- * `stage.auto: exec`: what the session holds gets a name before the command can change it. Without that the command
- * does not run: whoever asks for snapshots means to go back.
- */
-static int snapshot_before(const struct session_record *record, struct err *err)
-{
-	struct staged_snapshot wanted = { .prefix = STAGE_AUTO_PREFIX };
-	char state[PATH_MAX], name[STAGE_SNAPSHOT_NAME_SIZE];
-	int r;
-
-	if (!record->is_staged || !record->is_kept_at_exec)
-		return 0;
-	r = session_state_dir(state, sizeof state, false, err);
-	return r < 0 ? r : staged_snapshot(state, record, &wanted, name, err);
-}
-
 /* 1: atoll-token said why not. */
 static int present_token(const char *file, const struct session_record *session, atoll_record *request,
 			 struct err *err)
@@ -444,8 +425,6 @@ static int run_verb(int argc, char **argv, struct err *err)
 		r = library_find_record(name, &session, err);
 	if (r == 0)
 		r = make_request(&session, &given, argv + rest, request, err);
-	if (r == 0)
-		r = snapshot_before(&session, err);
 	if (r == 0)
 		r = present_token(given.token, &session, request, err);
 	if (r == 1)
