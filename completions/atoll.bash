@@ -118,7 +118,7 @@ _atoll()
 		fi ;;
 	apply)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-i --interactive -x --exclude --allow-flagged --ours --keep-host --theirs --take-session --merge --markers --branch -m --message --patch --dry-run -q --quiet --json --resume --help'
+			_atoll_reply -W '-i --interactive -x --exclude --allow-flagged --ours --keep-host --theirs --take-session --merge --markers --commit --branch -m --message --patch --dry-run -q --quiet --json --resume --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;

@@ -7,6 +7,7 @@
 #include <git2/sys/repository.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,9 +77,37 @@ int commit_maker_new(const char *parent, struct commit_maker **ret_maker)
 	return r;
 }
 
-bool commit_maker_has(const struct commit_maker *maker, const char *path)
+bool commit_maker_find(const struct commit_maker *maker, const char *path, struct commit_file *ret_file)
 {
-	return git_index_get_bypath(maker->index, path, 0) != NULL;
+	const git_index_entry *entry = git_index_get_bypath(maker->index, path, 0);
+
+	if (!entry)
+		return false;
+	ret_file->mode = entry->mode;
+	memcpy(ret_file->id, entry->id.id, sizeof ret_file->id);
+	return true;
+}
+
+int commit_hash(int fd, uint8_t id[20])
+{
+	struct stat st;
+	git_oid oid;
+	void *bytes = NULL;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* Whoever makes the file shorter meanwhile ends this process, and with it the commit. */
+	if (st.st_size) {
+		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (bytes == MAP_FAILED)
+			return -errno;
+	}
+	r = git_odb_hash(&oid, bytes ? bytes : "", (size_t)st.st_size, GIT_OBJECT_BLOB) < 0 ? -EIO : 0;
+	if (bytes)
+		munmap(bytes, (size_t)st.st_size);
+	memcpy(id, oid.id, sizeof oid.id);
+	return r;
 }
 
 /* A path in a submodule is another repository's. */
@@ -139,7 +168,7 @@ int commit_maker_remove(struct commit_maker *maker, const char *path)
 {
 	int r = check_path(maker, path);
 
-	if (r < 0 || !commit_maker_has(maker, path))
+	if (r < 0 || !git_index_get_bypath(maker->index, path, 0))
 		return r;
 	return git_index_remove(maker->index, path, 0) < 0 ? -EINVAL : 0;
 }
@@ -158,7 +187,15 @@ static int write_commit(struct commit_maker *maker, const git_oid *tree_id, cons
 	return r;
 }
 
-int commit_maker_write(struct commit_maker *maker, const char *message, const char *name, const char *email,
+static int put_line(const struct commit_by *by, const git_signature *who)
+{
+	int offset = who->when.offset, minutes = offset < 0 ? -offset : offset;
+
+	return str_format(by->line, by->line_size, "%s <%s> %lld %c%02d%02d", who->name, who->email,
+			  (long long)who->when.time, offset < 0 ? '-' : '+', minutes / 60, minutes % 60);
+}
+
+int commit_maker_write(struct commit_maker *maker, const char *message, const struct commit_by *by,
 		       char hex[COMMIT_HEX_SIZE])
 {
 	git_signature *who = NULL;
@@ -168,7 +205,9 @@ int commit_maker_write(struct commit_maker *maker, const char *message, const ch
 	if (r == 0 && maker->parent && git_oid_equal(&tree_id, git_commit_tree_id(maker->parent)))
 		return 1;
 	if (r == 0)
-		r = git_signature_now(&who, name, email);
+		r = git_signature_now(&who, by->name, by->email);
+	if (r == 0)
+		r = put_line(by, who);
 	if (r == 0)
 		r = write_commit(maker, &tree_id, message, who, &id);
 	git_signature_free(who);
@@ -250,6 +289,16 @@ int commit_resolve_head(const char *head, char hex[COMMIT_HEX_SIZE])
 		return -ENOTSUP;
 	memcpy(hex, text, HEX_DIGITS);
 	return 1;
+}
+
+void commit_head_ref(const char *head, char *out, size_t size)
+{
+	static const char link[] = "ref: ";
+
+	out[0] = 0;
+	if (str_has_prefix(head, link) && str_copy(out, size, head + sizeof link - 1) < 0)
+		out[0] = 0;
+	out[strcspn(out, "\n")] = 0;
 }
 
 static int make_above(char *path)

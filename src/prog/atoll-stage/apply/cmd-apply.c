@@ -7,7 +7,8 @@
 #include "base/str.h"
 #include "prog/atoll-stage/verb/audit-step.h"
 #include "prog/atoll-stage/apply/conflict-choice.h"
-#include "prog/atoll-stage/apply/git-branch.h"
+#include "prog/atoll-stage/git/git-branch.h"
+#include "prog/atoll-stage/git/git-commit.h"
 #include "prog/atoll-stage/apply/merge-texts.h"
 #include "prog/atoll-stage/apply/pick.h"
 #include "prog/atoll-stage/apply/report-apply.h"
@@ -18,7 +19,7 @@ struct apply_options {
 	struct verb_session session;
 	struct option_list excluded, allowed;
 	const char *branch, *patch, *message;
-	bool interactive, ours, theirs, merge, markers, dry_run, quiet, json, resume;
+	bool interactive, ours, theirs, merge, markers, commit, dry_run, quiet, json, resume;
 };
 
 static const struct option options[] = {
@@ -38,9 +39,11 @@ static const struct option options[] = {
 	  offsetof(struct apply_options, merge) },
 	{ 0, "markers", NULL, "with --merge: where they do not agree, both between markers", OPTION_FLAG,
 	  offsetof(struct apply_options, markers) },
+	{ 0, "commit", NULL, "also commit it on the checked-out branch of git", OPTION_FLAG,
+	  offsetof(struct apply_options, commit) },
 	{ 0, "branch", "NAME", "make it a commit on a new branch of git instead, and leave the project as it is",
 	  OPTION_TEXT, offsetof(struct apply_options, branch) },
-	{ 'm', "message", "TEXT", "with --branch: what the commit says", OPTION_TEXT,
+	{ 'm', "message", "TEXT", "with --commit or --branch: what the commit says", OPTION_TEXT,
 	  offsetof(struct apply_options, message) },
 	{ 0, "patch", "FILE", "write it as a patch for git apply instead; - for stdout", OPTION_TEXT,
 	  offsetof(struct apply_options, patch) },
@@ -82,6 +85,8 @@ struct job {
 	struct text_worker worker;
 	struct made_files files;
 	struct git_branch branch;
+	struct git_commit commit;
+	size_t own_left;                     /* paths of git's own directory, which stay staged with --commit */
 	struct transaction_place place;
 	struct transaction_recovered recovered;
 	struct audit_step step;
@@ -191,6 +196,43 @@ static int say_branch(const struct job *job, const struct git_branch_result *res
 	return fflush(stdout) != 0 ? -EIO : 0;
 }
 
+/* Of `apply --json` the commit is told there. */
+static void say_commit(const struct job *job, const struct git_commit_result *result)
+{
+	cleanup_buf struct buf text;
+
+	buf_init(&text, 4096);
+	if (!*result->commit)
+		buf_put_text(&text, "nothing to commit: what was applied is as in HEAD\n");
+	else
+		buf_printf(&text, "commit %.12s on %s with %zu file%s\n", result->commit,
+			   *result->branch ? result->branch : "the detached HEAD", result->files,
+			   result->files == 1 ? "" : "s");
+	if (result->ignored)
+		buf_printf(&text, "applied and not committed, since a .gitignore names them: %zu new file%s\n",
+			   result->ignored, result->ignored == 1 ? "" : "s");
+	if (result->outside)
+		buf_printf(&text, "applied and not committed, since they belong to another repository: %zu file%s\n",
+			   result->outside, result->outside == 1 ? "" : "s");
+	if (job->own_left)
+		buf_printf(&text, "still staged, since --commit leaves .git to git: %zu path%s\n", job->own_left,
+			   job->own_left == 1 ? "" : "s");
+	if (!job->given->quiet)
+		fputs(buf_text(&text), job->given->json ? stderr : stdout);
+}
+
+/* What was applied: 0, or negative, and then it is not committed. */
+static int commit_applied(struct job *job, const struct apply *apply, struct err *err)
+{
+	struct git_commit_result result = { 0 };
+	const char *message = job->given->message;
+	int r = apply->number ? git_commit_run(&job->commit, &job->opened, apply, message, &result, err) : 0;
+
+	if (r == 0)
+		say_commit(job, &result);
+	return r;
+}
+
 static int make_branch(struct job *job, const struct path_filter *filter, const struct apply *apply, struct err *err)
 {
 	const char *words[] = { "--branch", job->given->branch, NULL };
@@ -258,8 +300,12 @@ static int apply_wanted(struct job *job, struct path_filter *filter, struct err 
 	apply.count = selection.changes.count;
 	settling_run(&apply, filter, job->settlement);
 	r = choose(job, &apply, err);
+	if (r == 0 && given->commit)
+		job->own_left = git_commit_leave_own(&job->commit, &job->opened, &apply);
 	if (r == 0 && apply_complete(&apply) < 0)
 		r = err_set(err, ERR_INTERNAL, ENOMEM, "apply", "out of memory");
+	if (r == 0 && given->commit)
+		r = git_commit_check(&job->commit, &job->opened, &apply, err);
 	if (r == 0 && (given->branch || given->patch)) {
 		r = given->branch ? make_branch(job, filter, &apply, err) : write_patch(job, &selection, &apply, err);
 		selection_done(&selection);
@@ -274,6 +320,11 @@ static int apply_wanted(struct job *job, struct path_filter *filter, struct err 
 		}
 	if (r == 0)
 		r = tell(job, &apply, err);
+	if (r >= 0 && given->commit && !given->dry_run) {
+		int committed = commit_applied(job, &apply, err);
+
+		r = committed < 0 ? committed : r;
+	}
 	selection_done(&selection);
 	return r;
 }
@@ -289,6 +340,8 @@ static int open_job(struct job *job, struct err *err)
 		r = text_merge_start(&job->merge, &job->opened, err);
 	if (r == 0 && job->given->branch)
 		r = git_branch_start(&job->branch, &job->opened, job->given->branch, err);
+	if (r == 0 && job->given->commit)
+		r = git_commit_start(&job->commit, &job->opened, err);
 	if (r == 0 && (job->given->interactive || job->given->patch))
 		r = text_worker_start(&job->worker, err);
 	if (r == 0 && (job->given->merge || job->given->interactive))
@@ -319,8 +372,11 @@ static int check_options(const struct apply_options *given, struct err *err)
 	if (given->interactive && (given->ours || given->theirs || given->merge || given->json || given->resume))
 		return err_set(err, ERR_USAGE, EINVAL, "apply",
 			       "-i goes with none of --ours, --theirs, --merge, --json and --resume");
-	if (given->message && !given->branch)
-		return err_set(err, ERR_USAGE, EINVAL, "apply", "-m is for the commit of --branch");
+	if (given->message && !given->branch && !given->commit)
+		return err_set(err, ERR_USAGE, EINVAL, "apply", "-m is for the commit of --commit or --branch");
+	if (given->commit && (given->branch || given->patch || given->resume || given->markers))
+		return err_set(err, ERR_USAGE, EINVAL, "apply",
+			       "--commit goes with none of --branch, --patch, --resume and --markers");
 	if ((given->branch || given->patch) && (given->json || given->resume || given->dry_run))
 		return err_set(err, ERR_USAGE, EINVAL, "apply",
 			       "--branch and --patch go with none of --json, --resume and --dry-run");
@@ -334,6 +390,7 @@ static int apply(const struct apply_options *given, char **words, int count, str
 {
 	struct job job = { .given = given, .opened = OPENED_NONE, .merge = TEXT_MERGE_NONE,
 			   .worker = TEXT_WORKER_NONE, .files = MADE_FILES_NONE, .branch = GIT_BRANCH_NONE,
+			   .commit = GIT_COMMIT_NONE,
 			   .step = AUDIT_STEP_INIT };
 	struct path_filter filter = { 0 };
 	int r = settlement_choose(given->ours, given->theirs, given->merge, given->markers, &job.settlement, err);
@@ -355,6 +412,7 @@ static int apply(const struct apply_options *given, char **words, int count, str
 	text_worker_stop(&job.worker);
 	made_files_done(&job.files);
 	git_branch_done(&job.branch);
+	git_commit_done(&job.commit);
 	opened_done(&job.opened);
 	return r;
 }

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll-stage/verb/audit-step.h"
+#include "prog/atoll-stage/git/git-commit.h"
 #include "prog/atoll-stage/apply/outcome.h"
 #include "prog/atoll-stage/verb/path-filter.h"
 #include "stage/apply/undo.h"
@@ -175,6 +176,25 @@ static void put_rehearsed(const struct opened *opened, const struct undo *undo, 
 		   taken == 1 ? "" : "s", undo->apply.number, opened->record.session);
 }
 
+/* What `apply --commit` made of it is git's by now, and stays. */
+static void put_commit_hint(const struct opened *opened, uint32_t number, struct buf *out)
+{
+	char note[512];
+	const char *branch;
+
+	if (!git_commit_of_apply(opened->stage_fd, number, note, sizeof note))
+		return;
+	note[COMMIT_HEX_SIZE - 1] = 0;
+	branch = note + COMMIT_HEX_SIZE;
+	buf_printf(out, "commit %.12s", note);
+	if (*branch) {
+		buf_put_text(out, " on ");
+		buf_put_escaped(out, branch, strlen(branch), sizeof note);
+	}
+	buf_printf(out, " still has these changes. If it is the newest one, take it back with: git reset %.12s~1\n"
+			"Else make a commit against it: git revert %.12s\n", note, note);
+}
+
 static void put_text(const struct undo_options *given, const struct opened *opened, const struct undo *undo,
 		     struct buf *out)
 {
@@ -199,6 +219,8 @@ static void put_text(const struct undo_options *given, const struct opened *open
 		buf_printf(out, "  (%s)\n", reason_of(item));
 	}
 	put_index_hints(opened, undo, out);
+	if (taken && !given->dry_run && !given->rehearse)
+		put_commit_hint(opened, undo->apply.number, out);
 }
 
 static void put_json_items(const struct opened *opened, const struct undo *undo, bool left, struct json *json)

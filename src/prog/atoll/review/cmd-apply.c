@@ -11,7 +11,7 @@
 struct apply_options {
 	struct option_list excluded, allowed;
 	const char *branch, *patch, *message;
-	bool interactive, ours, theirs, merge, markers, dry_run, quiet, json, resume;
+	bool interactive, ours, theirs, merge, markers, commit, dry_run, quiet, json, resume;
 };
 
 static const struct option options[] = {
@@ -30,9 +30,11 @@ static const struct option options[] = {
 	  offsetof(struct apply_options, merge) },
 	{ 0, "markers", NULL, "with --merge: where they do not agree, both between markers", OPTION_FLAG,
 	  offsetof(struct apply_options, markers) },
+	{ 0, "commit", NULL, "also commit it on the checked-out branch of git", OPTION_FLAG,
+	  offsetof(struct apply_options, commit) },
 	{ 0, "branch", "NAME", "make it a commit on a new branch of git instead, and leave the project as it is",
 	  OPTION_TEXT, offsetof(struct apply_options, branch) },
-	{ 'm', "message", "TEXT", "with --branch: what the commit says", OPTION_TEXT,
+	{ 'm', "message", "TEXT", "with --commit or --branch: what the commit says", OPTION_TEXT,
 	  offsetof(struct apply_options, message) },
 	{ 0, "patch", "FILE", "write it as a patch for git apply instead; - for stdout", OPTION_TEXT,
 	  offsetof(struct apply_options, patch) },
@@ -76,7 +78,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 }
 
 const struct cmd cmd_apply = {
-	"apply", "[-i] [ID] [-x GLOB] [--allow-flagged PATH] [--ours|--theirs|--merge] [PATH…]",
+	"apply", "[-i] [--commit] [ID] [-x GLOB] [--allow-flagged PATH] [--ours|--theirs|--merge] [PATH…]",
 	"bring what a session changed to the host",
 	CMD_OPTIONS(options), .run = run_verb,
 };

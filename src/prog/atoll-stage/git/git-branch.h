@@ -9,15 +9,16 @@
  */
 
 #include "base/err.h"
-#include "prog/atoll-stage/apply/made-files.h"
+#include "prog/atoll-stage/git/git-maker.h"
+#include "prog/atoll-stage/verb/opened.h"
 #include "stage/apply/apply.h"
 
 struct git_branch {
-	int socket_fd;               /* owned: to the child; FD_NONE: there is none */
-	char *root;                  /* owned: the work tree, absolute */
+	struct git_maker maker;
+	struct git_repository repository;
 };
 
-#define GIT_BRANCH_NONE ((struct git_branch){ .socket_fd = FD_NONE })
+#define GIT_BRANCH_NONE ((struct git_branch){ .maker = GIT_MAKER_NONE, .repository = GIT_REPOSITORY_NONE })
 
 /* Finds the repository and starts the child. Before confining. -ENOENT, -ENOTSUP, -EEXIST with *err. */
 int git_branch_start(struct git_branch *ret_branch, const struct opened *opened, const char *name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll-stage/apply/git-ignored.h"
+#include "prog/atoll-stage/git/git-ignored.h"
 
 #include <fcntl.h>
 #include <limits.h>
