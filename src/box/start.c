@@ -298,7 +298,7 @@ static int build_meanwhile(void *context, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "exec", "cannot look up the programs of the rules: %s",
 			       err_errno_name(-r));
-	r = box->run.request->parking ? 0 : build_session(box, err);
+	r = box->run.request->parking ? store_expect_begin(&box->store, err) : build_session(box, err);
 	snapshot_hash(box->run.policy->snapshot, &box->run.policy_hash);
 	jail_filter_hash(report_seccomp_profile(box), &box->build.filter_hash);
 	/* The first exec would wait for it. */

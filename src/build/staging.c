@@ -226,7 +226,8 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	r = input->request->parking ? stage_record_prepare(staging->stage_fd) : 0;
+	return r < 0 ? fail_to_make(input->request, r, err) : 0;
 }
 
 /* T0 and the name of whose start counts. */

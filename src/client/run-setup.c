@@ -429,7 +429,6 @@ static int change_by_options(const struct run_setup *given, struct run_inputs *i
 	return compiled_change(&inputs->compiled, &policy, err);
 }
 
-/* Where it is to wait. NULL: it is all there. */
 static const struct run_completion *completion(const struct run_setup *given)
 {
 	return given->starter ? given->starter->completion : NULL;
@@ -548,9 +547,8 @@ static int keep_paths(struct run_request *request, char *kept[PATHS_KEPT + 1], s
 
 static int launch(struct run_request *request, const struct compiled *compiled)
 {
-	return launch_box(request, &(struct run_policy){ .bytes = compiled->bytes, .size = compiled->size,
-							 .snapshot = compiled->snapshot,
-							 .policy = snapshot_policy(compiled->snapshot) });
+	return launch_box(request, &(struct run_policy){ compiled->bytes, compiled->size, compiled->snapshot,
+							 snapshot_policy(compiled->snapshot) });
 }
 
 static bool is_name_valid(const char *name)
@@ -656,6 +654,17 @@ static int keep_own_paths(struct making *making, const struct run_request *found
 	return 0;
 }
 
+/* Whether anything of what waited has to be looked for: else it starts in the project, as nobody in particular. */
+static bool has_places(const struct making *making)
+{
+	const struct run_setup *given = making->given;
+	const struct policy *policy = snapshot_policy(making->inputs.compiled.snapshot);
+
+	return given->cwd || given->report || given->agent || policy->trust.agent || policy->ask.webhook_key ||
+	       policy->ask.webhook_key_file || policy->external.secret ||
+	       (given->project && !str_equal(given->project, making->request.project));
+}
+
 /* Of what waited: where it runs, and what belongs to it alone. A frame of its own, as above. 1: as collect_own(). */
 __attribute__((noinline)) static int find_own(struct making *making, struct err *err)
 {
@@ -684,8 +693,10 @@ static int take(void *context, struct frame *frame, int *fds, size_t fd_count, s
 	making->command = waited->command;
 	if (r == 0)
 		r = fill_in(making, err);
+	making->request.cwd = making->request.project;
 	if (r == 0)
-		r = find_own(making, err);
+		r = has_places(making) ? find_own(making, err)
+				       : collect_own(making->given, NULL, &making->inputs, &making->request, err);
 	return r == 1 ? err_set(err, ERR_POLICY, EINVAL, "take", "what the policy asks for cannot be had") : r;
 }
 
@@ -693,8 +704,7 @@ static void begin(struct making *making, const struct run_setup *given, char **c
 {
 	static char *none[] = { NULL };
 
-	making->given = given;
-	making->command = command;
+	*making = (struct making){ .given = given, .command = command };
 	making->inputs.secrets.values_fd = FD_NONE;
 	making->parking = (struct run_parking){ .take = take, .context = making,
 						.age_ms = completion(given) ? completion(given)->age_ms : 0 };
@@ -716,7 +726,7 @@ static void begin(struct making *making, const struct run_setup *given, char **c
 
 int run_setup_start(const struct run_setup *given, char **command, uint64_t started_ns, struct err *err)
 {
-	cleanup_making struct making making = { 0 };
+	cleanup_making struct making making;
 	int r = given->starter ? 0 : secure_fds(err);
 
 	begin(&making, given, command, started_ns);

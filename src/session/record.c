@@ -111,16 +111,21 @@ int session_store(int dir_fd, const struct session_record *record)
 	return r < 0 ? r : store_new(dir_fd, record->ended_ns ? ENDED_FILE : STARTED_FILE, &out);
 }
 
-int session_make_end(int dir_fd)
+static const char *file_name(bool is_end)
 {
-	cleanup_fd int fd = fd_open_at(dir_fd, ENDED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	return is_end ? ENDED_FILE : STARTED_FILE;
+}
+
+int session_make(int dir_fd, bool is_end)
+{
+	cleanup_fd int fd = fd_open_at(dir_fd, file_name(is_end), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 
 	return fd < 0 ? fd : 0;
 }
 
-int session_store_end(int dir_fd, const struct session_record *record)
+int session_store_made(int dir_fd, const struct session_record *record)
 {
-	cleanup_fd int fd = fd_open_at(dir_fd, ENDED_FILE, O_WRONLY | O_NOFOLLOW, 0);
+	cleanup_fd int fd = fd_open_at(dir_fd, file_name(record->ended_ns), O_WRONLY | O_NOFOLLOW, 0);
 	cleanup_buf struct buf out = { 0 };
 	int r;
 

@@ -91,8 +91,9 @@ int session_load(int dir_fd, struct session_record *ret_record) MUST_USE;
 int session_store(int dir_fd, const struct session_record *record) MUST_USE;
 
 /*
- * Makes ended.bin, empty, which is no record to any reader: to make a file takes up to a third of a millisecond, for
- * which nobody shall wait at the end. And the record in that file, once.
+ * Makes session.bin or ended.bin, empty, which is no record to any reader: to make a file takes up to a third of a
+ * millisecond, for which nobody shall wait at the end, nor where a sandbox is taken. And the record in such a file,
+ * once.
  */
-int session_make_end(int dir_fd) MUST_USE;
-int session_store_end(int dir_fd, const struct session_record *record) MUST_USE;
+int session_make(int dir_fd, bool is_end) MUST_USE;
+int session_store_made(int dir_fd, const struct session_record *record) MUST_USE;

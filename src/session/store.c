@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -12,7 +13,7 @@
 #include "os/path.h"
 #include "session/run-request.h"
 
-enum { COMMAND_TEXT_MAX = 512 };
+enum { COMMAND_TEXT_MAX = 512, LOCK_TRIES = 1000, LOCK_PAUSE_NS = 500000 };
 
 static int fail(struct err *err, int r, const char *what, const char *path)
 {
@@ -78,13 +79,26 @@ static int create(int dir_fd, const char *name, int flags, mode_t mode, int *ret
 	return 0;
 }
 
+/* Who looks whether a session lives holds it for a moment, too: a guardian that tidies behind another box. */
+static int lock_log(int fd)
+{
+	for (int tries = 0; tries < LOCK_TRIES; tries++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		nanosleep(&(struct timespec){ .tv_nsec = LOCK_PAUSE_NS }, NULL);
+	}
+	return -EBUSY;
+}
+
 static int create_files(struct store *store, const struct run_request *request)
 {
 	int r = create(store->dir_fd, "audit.jsonl", O_WRONLY | O_APPEND, 0600, &store->audit_fd);
 
 	/* Held by a descriptor of its own, since the log is closed before the last trace of the sandbox is gone. */
-	if (r == 0 && flock(store->audit_fd, LOCK_EX | LOCK_NB) < 0)
-		r = -errno;
+	if (r == 0)
+		r = lock_log(store->audit_fd);
 	if (r == 0)
 		r = store->lock_fd = fd_duplicate(store->audit_fd);
 	r = r < 0 ? r : 0;
@@ -179,18 +193,27 @@ int store_begin(struct store *store, const struct run_request *request, const st
 	if (r == 0)
 		r = fill_record(&store->record, request, policy->policy);
 	if (r == 0)
-		r = session_store(store->dir_fd, &store->record);
+		r = request->parking ? session_store_made(store->dir_fd, &store->record)
+				     : session_store(store->dir_fd, &store->record);
+	return r < 0 ? fail(err, r, "cannot write in", store->path) : 0;
+}
+
+int store_expect_begin(struct store *store, struct err *err)
+{
+	int r = session_make(store->dir_fd, false);
+
+	store_expect_end(store);
 	return r < 0 ? fail(err, r, "cannot write in", store->path) : 0;
 }
 
 void store_expect_end(struct store *store)
 {
-	store->has_end = store->has_end || session_make_end(store->dir_fd) == 0;
+	store->has_end = store->has_end || session_make(store->dir_fd, true) == 0;
 }
 
 int store_save(struct store *store, struct err *err)
 {
-	int r = store->has_end ? session_store_end(store->dir_fd, &store->record) :
+	int r = store->has_end ? session_store_made(store->dir_fd, &store->record) :
 				 session_store(store->dir_fd, &store->record);
 
 	return r < 0 ? fail(err, r, "cannot write the record in", store->path) : 0;

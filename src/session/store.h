@@ -40,6 +40,9 @@ int store_begin(struct store *store, const struct run_request *request, const st
 /* Before it is a session's: from now on it is that of this session. ERR_STATE as above, and nothing has changed. */
 int store_rename(struct store *store, const struct run_request *request, struct err *err) MUST_USE;
 
+/* Makes what store_begin() writes to where the request waits for the rest of it, and the next. ERR_STATE as above. */
+int store_expect_begin(struct store *store, struct err *err) MUST_USE;
+
 /* Makes what store_save() writes to, ahead of it, once. Where that cannot be, store_save() says why it still cannot. */
 void store_expect_end(struct store *store);
 

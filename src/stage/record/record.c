@@ -156,6 +156,13 @@ int stage_record_store(int stage_fd, const struct stage_record *record)
 	return r < 0 ? r : stage_store_file(stage_fd, STAGE_FILE_TREES, out.bytes, out.size);
 }
 
+int stage_record_prepare(int stage_fd)
+{
+	cleanup_fd int fd = fd_open_at(stage_fd, STAGE_FILE_TREES, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? fd : 0;
+}
+
 int stage_record_create(int stage_fd, const struct stage_record *record)
 {
 	cleanup_fd int fd = FD_NONE;
@@ -165,7 +172,7 @@ int stage_record_create(int stage_fd, const struct stage_record *record)
 	buf_init(&out, STAGE_RECORD_MAX);
 	r = put_record(&out, record);
 	if (r == 0)
-		r = fd = fd_open_at(stage_fd, STAGE_FILE_TREES, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+		r = fd = fd_open_at(stage_fd, STAGE_FILE_TREES, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
 	return r < 0 ? r : fd_write_full(fd, out.bytes, out.size);
 }
 

@@ -93,9 +93,12 @@ int stage_record_add_tree(struct stage_record *record, int host_fd, const char *
 int stage_record_load(int stage_fd, struct stage_record *ret_record) MUST_USE;
 int stage_record_store(int stage_fd, const struct stage_record *record) MUST_USE;
 
+/* Makes `trees`, empty, for stage_record_create() to write to: of a session that is still to come. */
+int stage_record_prepare(int stage_fd) MUST_USE;
+
 /*
  * Writes a new `trees` without waiting for the disk, for the start of a run: what a power cut takes then is a session
- * that was under way. -EEXIST where there is one.
+ * that was under way. There is none, or an empty one.
  */
 int stage_record_create(int stage_fd, const struct stage_record *record) MUST_USE;
 

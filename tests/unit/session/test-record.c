@@ -199,12 +199,12 @@ static void an_end_that_is_expected_is_none(void **state)
 	cleanup_fd int fd = make_session(*state, "abcdefghij01", "nm", "/p", 5);
 
 	assert_int_equal(unlinkat(fd, "ended.bin", 0), 0);
-	assert_int_equal(session_make_end(fd), 0);
-	assert_int_equal(session_make_end(fd), -EEXIST);
+	assert_int_equal(session_make(fd, true), 0);
+	assert_int_equal(session_make(fd, true), -EEXIST);
 	assert_int_equal(session_load(fd, &record), 0);
 	assert_int_equal(record.ended_ns, 0);
 	record.ended_ns = 77;
-	assert_int_equal(session_store_end(fd, &record), 0);
+	assert_int_equal(session_store_made(fd, &record), 0);
 	assert_int_equal(session_load(fd, &ended), 0);
 	assert_int_equal(ended.ended_ns, 77);
 	assert_int_equal(fd_replace_file_at(fd, "ended.bin", "", 0, 0600), 0);

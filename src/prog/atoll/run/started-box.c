@@ -33,39 +33,17 @@ struct started {
 
 #define AT(member) offsetof(struct started, member)
 static const struct start_field fields[] = {
-	{ "id", FIELD_STRING, AT(setup.session) },
+	/* Of these walls are made, or more is looked up than one that waited has time for: with a start alone. */
 	{ "places", FIELD_STRINGS, AT(places) },
-	{ "argv", FIELD_STRINGS, AT(argv) },
-	{ "env", FIELD_STRINGS, AT(environment) },
-	{ "env_add", FIELD_STRINGS, AT(env_added) },
-	{ "env_exact", FIELD_STRINGS, AT(setup.exact_env) },
-	{ "project", FIELD_STRING, AT(setup.project) },
-	{ "cwd", FIELD_STRING, AT(setup.cwd) },
-	{ "name", FIELD_STRING, AT(setup.name) },
-	{ "agent", FIELD_STRING, AT(setup.agent) },
-	{ "confidence", FIELD_STRING, AT(setup.confidence) },
-	{ "task", FIELD_STRING, AT(setup.task) },
 	{ "token", FIELD_STRING, AT(setup.token) },
-	{ "report", FIELD_STRING, AT(setup.report) },
 	{ "record", FIELD_STRING, AT(setup.record) },
 	{ "replay", FIELD_STRING, AT(setup.replay) },
-	{ "publish", FIELD_STRINGS, AT(published) },
 	{ "host_ports", FIELD_STRINGS, AT(host_ports) },
-	{ "at_end", FIELD_STRING, AT(at_end) },
 	{ "origin", FIELD_STRING, AT(origin) },
 	{ "snapshot", FIELD_STRING, AT(snapshot) },
 	{ "policy", FIELD_FD, AT(setup.policy_fd) },
-	{ "stdin", FIELD_FD, AT(starter.streams[0]) },
-	{ "stdout", FIELD_FD, AT(starter.streams[1]) },
-	{ "stderr", FIELD_FD, AT(starter.streams[2]) },
-	{ "pty", FIELD_U64, AT(pty) },
-	{ "umask", FIELD_U64, AT(umask) },
-	{ "deadline_ms", FIELD_U64, AT(starter.deadline_ms) },
 	{ "age_ms", FIELD_U64, AT(completion.age_ms) },
-};
-
-/* What comes with LINK_TAKE: of the others walls are made. */
-static const struct start_field taken_fields[] = {
+	/* These with LINK_TAKE, too. */
 	{ "id", FIELD_STRING, AT(setup.session) },
 	{ "argv", FIELD_STRINGS, AT(argv) },
 	{ "env", FIELD_STRINGS, AT(environment) },
@@ -88,6 +66,8 @@ static const struct start_field taken_fields[] = {
 	{ "deadline_ms", FIELD_U64, AT(starter.deadline_ms) },
 };
 #undef AT
+
+enum { STARTED_ALONE = 9 };
 
 static void started_done(struct started *started)
 {
@@ -188,7 +168,8 @@ static int take_rest(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (r == 0)
 		r = start_request_copy(&started->taken, frame, fds, fd_count, err);
 	if (r == 0)
-		r = start_request_get(&started->taken, taken_fields, ARRAY_SIZE(taken_fields), started, err);
+		r = start_request_get(&started->taken, fields + STARTED_ALONE,
+				      ARRAY_SIZE(fields) - STARTED_ALONE, started, err);
 	/* Those of the start are in the policy already. */
 	started->setup.amendments.host_ports.count = 0;
 	free(take_ptr(started->host_ports));
