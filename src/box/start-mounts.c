@@ -24,6 +24,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 {
 	struct box *box = building->box;
 	struct plan_texts *texts = building->texts;
+	const struct run_starter *starter = box->run.request->starter;
 	bool is_fork = box->build.staging.origin.tree_count;
 	struct plan_input input = {
 		.policy = box->run.policy->policy,
@@ -37,6 +38,8 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.client_path = texts->client_path,
 		.behind_masks = { add_canaries, &box->detection.canaries },
 		.last = { add_certificates, &box->gates.net.certificates },
+		.home_from = starter ? starter->home_from : NULL,
+		.user_name = starter ? starter->user_name : NULL,
 		.run_as_root = building->spec.run_as_root,
 		.uid = building->spec.uid,
 		.gid = building->spec.gid,

@@ -12,6 +12,11 @@ enum { FIELDS_MAX = 7, SYSTEM_END = 1000, NOBODY = 65534, TEXT_MAX = 1 << 20 };
 
 const char accounts_agent[] = "agent";
 
+static const char *name_of(const struct accounts_user *user)
+{
+	return user->name ? user->name : accounts_agent;
+}
+
 struct line {
 	const char *fields[FIELDS_MAX];
 	int sizes[FIELDS_MAX];
@@ -53,10 +58,10 @@ bool accounts_have(const char *text, unsigned id)
 	return false;
 }
 
-static bool is_kept(const struct line *line, unsigned own)
+static bool is_kept(const struct line *line, unsigned own, const char *name)
 {
 	return (line->id < SYSTEM_END || line->id == NOBODY) && line->id != own &&
-	       !(line->sizes[0] == (int)strlen(accounts_agent) && memcmp(line->fields[0], accounts_agent, strlen(accounts_agent)) == 0);
+	       !(line->sizes[0] == (int)strlen(name) && memcmp(line->fields[0], name, strlen(name)) == 0);
 }
 
 static char *finish(struct buf *out)
@@ -76,9 +81,15 @@ static void put_host(struct buf *out, const char *host)
 		buf_put_char(out, '\n');
 }
 
-static void put_user(struct buf *out, uid_t uid, gid_t gid, const char *home)
+static void put_user(struct buf *out, const struct accounts_user *user)
 {
-	buf_printf(out, "%s:x:%u:%u:atoll sandbox:%s:/bin/bash\n", accounts_agent, (unsigned)uid, (unsigned)gid, home);
+	buf_printf(out, "%s:x:%u:%u:atoll sandbox:%s:/bin/bash\n", name_of(user), (unsigned)user->uid,
+		   (unsigned)user->gid, user->home);
+}
+
+static void put_group(struct buf *out, const struct accounts_user *user)
+{
+	buf_printf(out, "%s:x:%u:\n", name_of(user), (unsigned)user->gid);
 }
 
 /* "NAME:x:ID:", piece by piece: each start of root's makes some seventy of them, and printf would be most of that. */
@@ -90,53 +101,53 @@ static void put_account(struct buf *out, const struct line *line)
 	buf_put(out, ":", 1);
 }
 
-char *accounts_passwd(const char *host, uid_t uid, gid_t gid, const char *home)
+char *accounts_passwd(const char *host, const struct accounts_user *user)
 {
 	struct buf out;
 	struct line line;
 
 	buf_init(&out, TEXT_MAX);
 	while (next_line(&host, &line))
-		if (line.count == FIELDS_MAX && is_kept(&line, uid)) {
+		if (line.count == FIELDS_MAX && is_kept(&line, user->uid, name_of(user))) {
 			put_account(&out, &line);
 			buf_put(&out, line.fields[3], (size_t)(line.fields[6] + line.sizes[6] - line.fields[3]));
 			buf_put(&out, "\n", 1);
 		}
-	put_user(&out, uid, gid, home);
+	put_user(&out, user);
 	return finish(&out);
 }
 
-char *accounts_group(const char *host, gid_t gid)
+char *accounts_group(const char *host, const struct accounts_user *user)
 {
 	struct buf out;
 	struct line line;
 
 	buf_init(&out, TEXT_MAX);
 	while (next_line(&host, &line))
-		if (line.count > 2 && is_kept(&line, gid)) {
+		if (line.count > 2 && is_kept(&line, user->gid, name_of(user))) {
 			put_account(&out, &line);
 			buf_put(&out, "\n", 1);
 		}
-	buf_printf(&out, "%s:x:%u:\n", accounts_agent, (unsigned)gid);
+	put_group(&out, user);
 	return finish(&out);
 }
 
-char *accounts_passwd_with(const char *host, uid_t uid, gid_t gid, const char *home)
+char *accounts_passwd_with(const char *host, const struct accounts_user *user)
 {
 	struct buf out;
 
 	buf_init(&out, TEXT_MAX);
 	put_host(&out, host);
-	put_user(&out, uid, gid, home);
+	put_user(&out, user);
 	return finish(&out);
 }
 
-char *accounts_group_with(const char *host, gid_t gid)
+char *accounts_group_with(const char *host, const struct accounts_user *user)
 {
 	struct buf out;
 
 	buf_init(&out, TEXT_MAX);
 	put_host(&out, host);
-	buf_printf(&out, "%s:x:%u:\n", accounts_agent, (unsigned)gid);
+	put_group(&out, user);
 	return finish(&out);
 }

@@ -11,8 +11,16 @@
 
 #include "base/cleanup.h"
 
-/* The name of who works inside. */
+/* The name of who works inside, where he has no other. */
 extern const char accounts_agent[];
+
+/* Who works inside. */
+struct accounts_user {
+	const char *name;            /* NULL: accounts_agent; his group has the same */
+	uid_t uid;
+	gid_t gid;
+	const char *home;
+};
 
 /* The number is the third field of a line in both files. */
 bool accounts_have(const char *text, unsigned id);
@@ -22,9 +30,9 @@ bool accounts_have(const char *text, unsigned id);
  * members, and behind them a line for who works inside. The other people of this machine are left out. Each text is
  * owned by the caller; NULL: out of memory.
  */
-char *accounts_passwd(const char *host, uid_t uid, gid_t gid, const char *home) MUST_USE;
-char *accounts_group(const char *host, gid_t gid) MUST_USE;
+char *accounts_passwd(const char *host, const struct accounts_user *user) MUST_USE;
+char *accounts_group(const char *host, const struct accounts_user *user) MUST_USE;
 
 /* The whole of the host's file with that line behind it, for somebody whom another service than these files knows. */
-char *accounts_passwd_with(const char *host, uid_t uid, gid_t gid, const char *home) MUST_USE;
-char *accounts_group_with(const char *host, gid_t gid) MUST_USE;
+char *accounts_passwd_with(const char *host, const struct accounts_user *user) MUST_USE;
+char *accounts_group_with(const char *host, const struct accounts_user *user) MUST_USE;

@@ -44,31 +44,27 @@ static char *read_accounts(const char *path)
 	return r == 0 ? text : r == -ENOMEM ? NULL : str_dup("");
 }
 
-/* Root's sandbox is nobody that the host's files know. */
-static int add_own_accounts(struct plan *plan, const char *passwd, const char *group, const char *home)
+/* Root's sandbox is nobody that the host's files know, and one with a name of its own is so to be called. */
+static int add_own_accounts(struct plan *plan, const char *passwd, const char *group, const struct accounts_user *user)
 {
-	const struct plan_input *input = plan->input;
-	const char *users = plan_keep(plan, accounts_passwd(passwd, input->uid, input->gid, home));
-	const char *groups = plan_keep(plan, accounts_group(group, input->gid));
+	const char *users = plan_keep(plan, accounts_passwd(passwd, user));
+	const char *groups = plan_keep(plan, accounts_group(group, user));
 	int r = add_file(plan, "/etc/passwd", users, "builtin.identity");
 
 	return r < 0 ? r : add_file(plan, "/etc/group", groups, "builtin.identity");
 }
 
 /* A user whom a directory service knows: what that asks cannot be reached from inside. */
-static int add_missing_accounts(struct plan *plan, const char *passwd, const char *group, const char *home)
+static int add_missing_accounts(struct plan *plan, const char *passwd, const char *group,
+				const struct accounts_user *user)
 {
-	const struct plan_input *input = plan->input;
 	int r = 0;
 
-	if (!plan_policy_names(input->policy, "/etc"))
-		return 0;
-	if (*passwd && !accounts_have(passwd, input->uid))
-		r = add_file(plan, "/etc/passwd",
-			     plan_keep(plan, accounts_passwd_with(passwd, input->uid, input->gid, home)),
+	if (*passwd && !accounts_have(passwd, user->uid))
+		r = add_file(plan, "/etc/passwd", plan_keep(plan, accounts_passwd_with(passwd, user)),
 			     "builtin.identity");
-	if (r == 0 && *group && !accounts_have(group, input->gid))
-		r = add_file(plan, "/etc/group", plan_keep(plan, accounts_group_with(group, input->gid)),
+	if (r == 0 && *group && !accounts_have(group, user->gid))
+		r = add_file(plan, "/etc/group", plan_keep(plan, accounts_group_with(group, user)),
 			     "builtin.identity");
 	return r;
 }
@@ -76,13 +72,18 @@ static int add_missing_accounts(struct plan *plan, const char *passwd, const cha
 static int add_accounts(struct plan *plan)
 {
 	const struct plan_input *input = plan->input;
-	const char *home = input->policy->home[0] ? input->policy->home : "/";
+	const struct accounts_user user = { input->user_name, input->uid, input->gid,
+					    input->policy->home[0] ? input->policy->home : "/" };
 	cleanup_free char *passwd = read_accounts("/etc/passwd"), *group = read_accounts("/etc/group");
 
 	if (!passwd || !group)
 		return -ENOMEM;
-	return input->run_as_root ? add_own_accounts(plan, passwd, group, home) :
-				    add_missing_accounts(plan, passwd, group, home);
+	if (input->run_as_root)
+		return add_own_accounts(plan, passwd, group, &user);
+	if (!plan_policy_names(input->policy, "/etc"))
+		return 0;
+	return user.name ? add_own_accounts(plan, passwd, group, &user) :
+			   add_missing_accounts(plan, passwd, group, &user);
 }
 
 /* ---- names of hosts ---- */

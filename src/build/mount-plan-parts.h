@@ -58,6 +58,7 @@ int plan_add_etc(struct plan *plan) MUST_USE;
 /* A directory of the host that becomes a tree. */
 struct plan_tree_request {
 	const char *path, *rule;
+	const char *target;     /* where it is inside; NULL: at the same path */
 	uint32_t flags;         /* of jail_mount */
 	size_t source_trusted;
 	bool is_system;         /* what cannot be staged in it is left out, instead of a refusal of the whole */

@@ -66,7 +66,8 @@ int plan_add_tree(struct plan *plan, const struct plan_tree_request *request)
 	plan->tree_count++;
 	return plan_add(plan, (struct jail_mount){ .kind = plan->input->by_fuse ? JAIL_FUSE : JAIL_OVERLAY,
 						   .flags = request->flags | JAIL_OWNED | JAIL_LATE,
-						   .target = request->path,
+						   .target = request->target ? request->target :
+									       request->path,
 						   .source = request->path,
 						   .source_trusted = request->source_trusted,
 						   .layers = layers,
@@ -95,6 +96,7 @@ int plan_add_mounts_below(struct plan *plan, const struct policy *policy, size_t
 		    (around->is_system && !plan_can_stage(plan, points[i])))
 			continue;
 		request.path = points[i];
+		request.target = NULL;
 		request.source_trusted = 0;
 		if (S_ISDIR(st.st_mode))
 			r = plan_add_tree(plan, &request);
@@ -135,6 +137,14 @@ static int add_link(struct plan *plan, const char *path, const char *real, const
 						   .rule = rule });
 }
 
+/* The home may be another directory of the host, which the sandbox sees at the home's own path. */
+static const char *source_of(const struct plan *plan, const char *path)
+{
+	const struct plan_input *input = plan->input;
+
+	return input->home_from && str_equal(path, input->policy->home) ? input->home_from : path;
+}
+
 static bool is_private(const struct file_plan_entry *around)
 {
 	return !around || around->class == FILE_SCRATCH;
@@ -144,14 +154,15 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 {
 	const struct file_plan_entry *entry = &policy->files.plan[index], *around = plan_entry_around(policy, index);
 	struct plan_tree_request request = {
-		.path = entry->path,
+		.path = source_of(plan, entry->path),
+		.target = entry->path,
 		.rule = policy->files.rules[entry->rule].origin.id,
 		.flags = plan->new_binaries && !(entry->flags & FILE_NOEXEC) ? 0 : JAIL_NOEXEC,
 		.source_trusted = around && entry->flags & FILE_NOFOLLOW ? strlen(around->path) : 0,
 	};
 	char real[PATH_MAX];
 	struct stat st;
-	int r = path_real(entry->path, real, sizeof real);
+	int r = path_real(request.path, real, sizeof real);
 
 	if (r < 0 || stat(real, &st) < 0) {
 		if (entry->flags & FILE_OPTIONAL)
@@ -162,7 +173,7 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 	}
 	if (str_equal(entry->path, "/"))
 		return plan_add_system(plan, policy, index, &request, err);
-	if (!str_equal(real, entry->path))
+	if (!str_equal(real, request.path))
 		return is_private(around) ? add_link(plan, entry->path, real, request.rule) : 0;
 	if (!S_ISDIR(st.st_mode)) {
 		err_set(err, ERR_POLICY, ENOTDIR, "stage",

@@ -40,6 +40,8 @@ struct plan_input {
 	size_t limits_size;
 	const char *client_path;  /* host path of atoll-request */
 	struct plan_contributor behind_masks, last; /* where theirs stand among all mounts */
+	const char *home_from;    /* the host's directory that is staged as the home; NULL: the one of that path */
+	const char *user_name;    /* what the user is called inside; NULL: as usual */
 	bool run_as_root;
 	uid_t uid; /* inside */
 	gid_t gid;
@@ -62,7 +64,7 @@ void plan_free(struct plan *plan);
 
 /* One staged tree, whose index is its place in plan_trees(): see stage/record/record.h. */
 struct plan_tree {
-	const char *path; /* real */
+	const char *path; /* real, on the host */
 	const char *rule;
 	size_t mask_count;
 };

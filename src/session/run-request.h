@@ -80,6 +80,8 @@ struct run_starter {
 	uint32_t pty;                /* rows << 16 | columns: the command has a terminal instead; 0: it has none */
 	uint64_t deadline_ms;        /* no longer than this, whatever the policy says; UINT64_MAX: as that says */
 	const struct run_completion *completion; /* of a request that comes in two pieces; NULL: it is whole */
+	const char *home_from;       /* absolute: what of the host is staged as the home; NULL: what has its path */
+	const char *user_name;       /* what the user is called inside; NULL: as usual */
 };
 
 /*

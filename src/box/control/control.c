@@ -118,6 +118,15 @@ static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count
 	return 0;
 }
 
+/* Where it is inside: the home may be another directory on the host. */
+static const char *path_of_tree(const struct box *box, uint32_t number)
+{
+	const char *path = box->build.staging.record.trees[number].path;
+	const struct run_starter *starter = box->run.request->starter;
+
+	return starter && str_equal(path, starter->home_from) ? box->run.policy->policy->home : path;
+}
+
 static int open_tree(const struct client *client, uint32_t number)
 {
 	const struct stage_record *record = &client->box->build.staging.record;
@@ -127,7 +136,7 @@ static int open_tree(const struct client *client, uint32_t number)
 	if (number >= record->tree_count)
 		return -ENOENT;
 	/* Below the root of the sandbox, which the box has open: its mounts are crossed, and no link is followed. */
-	return path_open2(client->box->build.watch_options.root_fd, record->trees[number].path + 1,
+	return path_open2(client->box->build.watch_options.root_fd, path_of_tree(client->box, number) + 1,
 			  O_PATH | O_DIRECTORY, 0,
 			  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }

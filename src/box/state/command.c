@@ -217,9 +217,11 @@ int command_open_console(struct command *command, int master_fd)
 bool command_user_is_own(const struct box *box, const char *user)
 {
 	uid_t uid = box->run.identity ? box->run.identity->uid_inside : UINT32_MAX;
+	const struct run_starter *starter = box->run.request->starter;
+	const char *name = starter && starter->user_name ? starter->user_name : accounts_agent;
 	uint64_t number;
 
-	if (str_equal(user, uid == 0 ? "root" : accounts_agent))
+	if (str_equal(user, uid == 0 ? "root" : name))
 		return true;
 	return num_parse_u64(user, &number) == 0 && number == uid;
 }

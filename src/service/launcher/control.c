@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "service/launcher/lifecycle.h"
+#include "service/launcher/snapshots.h"
 
 enum { TIMEOUT_DEFAULT_MS = 300000, MINUTE_MS = 60000 };
 
@@ -70,13 +71,20 @@ void control_create(struct call *call)
 {
 	const char *template = call_string(call, "template");
 	struct origin origin = { 0 };
+	struct template_row row;
 	struct kept made;
 
 	if (!check_quotas(call) || !check_asked(call))
 		return;
 	if (template && !str_equal(template, "base")) {
-		call_fail(call, 404, NULL, "template '%s' not found", template);
-		return;
+		int r = snapshots_find(call, template, &row, &origin);
+
+		if (r < 0)
+			call_fail(call, 500, NULL, "the database cannot be read");
+		else if (r == 0)
+			call_fail(call, 404, NULL, "template '%s' not found", template);
+		if (r <= 0)
+			return;
 	}
 	if (kept_copy(&made, call->message, SERVICE_CREATE) < 0) {
 		call_fail(call, 503, NULL, "out of memory");

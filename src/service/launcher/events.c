@@ -19,16 +19,14 @@ static void on_ready(struct sandbox *sandbox)
 	sandbox->state = SANDBOX_RUNNING;
 	if (lifecycle_store(sandbox) < 0) {
 		if (call)
-			call_fail(call, 500, NULL, "the database cannot be written");
+			lifecycle_failed(call, ATOLL_E_STATE, "the database cannot be written", "");
 		lifecycle_kill(sandbox, NULL);
 		return;
 	}
 	if (lifecycle_is_auto_pause(sandbox) && sandbox->end_ms)
 		lifecycle_wake(sandbox);
-	if (!call)
-		return;
-	lifecycle_describe(sandbox, call_begin_reply(call, 201), true);
-	call_end_reply(call, NULL, 0);
+	if (call)
+		lifecycle_created(sandbox, call);
 }
 
 static void on_failed(struct sandbox *sandbox, const atoll_record *event)
@@ -42,7 +40,7 @@ static void on_failed(struct sandbox *sandbox, const atoll_record *event)
 	atoll_get_u64(event, "code", &code);
 	sandbox->creator = NULL;
 	if (call)
-		call_fail_atoll(call, code == -ATOLL_E_INVALID ? ATOLL_E_INVALID : ATOLL_E_STATE, what, hint);
+		lifecycle_failed(call, code == -ATOLL_E_INVALID ? ATOLL_E_INVALID : ATOLL_E_STATE, what, hint);
 }
 
 /* The end of the handle. True: it is forgotten. */
@@ -53,13 +51,15 @@ static bool on_end(struct sandbox *sandbox, const atoll_record *event)
 
 	atoll_get_string(event, "ended", &ended);
 	sandbox->creator = NULL;
-	if (call)
-		call_fail(call, 500, NULL, "the sandbox could not be started (%s)", ended);
 	commands_gone(sandbox);
 	if (sandbox->state == SANDBOX_STORED) {
 		lifecycle_put_away(sandbox);
+		if (call)
+			call_reply(call, 204);
 		return false;
 	}
+	if (call)
+		lifecycle_failed(call, ATOLL_E_STATE, "the sandbox could not be started", ended);
 	if (sandbox->state != SANDBOX_KILLING) {
 		lifecycle_tell(sandbox, SERVICE_GONE, ended);
 		(void)!call_note(sandbox->daemon, "sandbox.end", sandbox->id, ended);

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/store/user.h"
 
 enum { NS_PER_MS = 1000000, CPU_COUNT = 2, DISK_MB = 4096, MEMORY_MB = 1024 };
 
@@ -154,6 +155,49 @@ void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, bool has
 
 /* ---- creation ---- */
 
+/* One row of a fork is complete; the last one completes the reply. */
+static void add_row(struct call *call)
+{
+	struct buf *out;
+
+	service_put_row(&call->rows, &call->daemon->row);
+	if (++call->done < call->count)
+		return;
+	call->sandbox = NULL;
+	out = call_begin_reply(call, 201);
+	buf_put(out, call->rows.bytes, call->rows.size);
+	call_end_reply(call, NULL, 0);
+}
+
+void lifecycle_created(struct sandbox *sandbox, struct call *call)
+{
+	struct buf *row = &call->daemon->row;
+
+	if (call->message->operation != SERVICE_FORK) {
+		lifecycle_describe(sandbox, call_begin_reply(call, 201), true);
+		call_end_reply(call, NULL, 0);
+		return;
+	}
+	service_begin_row(row);
+	lifecycle_describe(sandbox, row, true);
+	field_put_u64(row, "files_only", 1);
+	add_row(call);
+}
+
+void lifecycle_failed(struct call *call, int code, const char *what, const char *hint)
+{
+	struct buf *row = &call->daemon->row;
+
+	if (call->message->operation != SERVICE_FORK) {
+		call_fail_atoll(call, code, what, hint);
+		return;
+	}
+	service_begin_row(row);
+	field_put_u64(row, "status", code == ATOLL_E_INVALID ? 400 : 500);
+	field_put_string(row, "message", what);
+	add_row(call);
+}
+
 static int set_start(const struct sandbox *sandbox, atoll_record *record, const char *project, uint64_t timeout_ms,
 		     struct atoll_error *error)
 {
@@ -164,7 +208,11 @@ static int set_start(const struct sandbox *sandbox, atoll_record *record, const 
 	if (r == 0 && timeout_ms && !lifecycle_is_auto_pause(sandbox))
 		r = atoll_set_u64(record, "deadline_ms", timeout_ms, error);
 	if (r == 0)
-		r = atoll_set_string(record, "at_end", "keep", error);
+		r = atoll_set_string(record, "at_end", "discard", error);
+	if (r == 0)
+		r = atoll_set_string(record, "home_from", sandbox->daemon->home, error);
+	if (r == 0)
+		r = atoll_set_string(record, "user_name", USER_NAME, error);
 	return r;
 }
 
@@ -209,7 +257,7 @@ static struct sandbox *begin(struct call *call, struct kept *made, uint64_t time
 
 	if (!sandbox) {
 		kept_done(made);
-		call_fail(call, 503, NULL, "out of memory");
+		lifecycle_failed(call, ATOLL_E_NO_MEMORY, "out of memory", "");
 		return NULL;
 	}
 	sandbox->made = *made;
@@ -232,29 +280,31 @@ void lifecycle_create(struct call *call, struct kept *made, const struct origin 
 		return;
 	r = lifecycle_policy(sandbox, NULL, &found, &err);
 	if (r < 0) {
-		call_fail_err(call, r == -EINVAL ? 400 : 500, &err);
+		lifecycle_failed(call, r == -EINVAL ? ATOLL_E_INVALID : ATOLL_E_STATE, err.message, err.hint);
 		lifecycle_forget(sandbox);
 		return;
 	}
 	/* From here on the next start of the daemon knows that there may be one. */
 	if (lifecycle_store(sandbox) < 0) {
-		call_fail(call, 500, NULL, "the database cannot be written: %s", database_problem(call->daemon->store));
+		lifecycle_failed(call, ATOLL_E_STATE, "the database cannot be written",
+				 database_problem(call->daemon->store));
 		lifecycle_forget(sandbox);
 		return;
 	}
 	r = start(sandbox, origin, &found, timeout_ms, &error);
 	if (r < 0) {
-		call_fail_atoll(call, r, error.what, error.hint);
+		lifecycle_failed(call, r, error.what, error.hint);
 		lifecycle_forget(sandbox);
 		return;
 	}
-	call->sandbox = sandbox;
+	if (call->message->operation == SERVICE_CREATE)
+		call->sandbox = sandbox;
 	sandbox->creator = call;
 }
 
 void lifecycle_begin_again(struct sandbox *sandbox, struct call *call, uint64_t timeout_ms)
 {
-	const struct origin origin = { .session = sandbox->session };
+	const struct origin origin = { .session = sandbox->session, .snapshot = LIFECYCLE_STORED };
 	struct atoll_error error = no_error;
 	char before[SESSION_ID_SIZE];
 	struct policy_found found;
@@ -316,6 +366,19 @@ static void killed(struct sandbox *sandbox, struct call *call, const struct outc
 		call_reply(call, 204);
 }
 
+/* What it staged is nobody's any more. It goes on by itself, whatever becomes of the cursor. */
+static void drop_stored(struct sandbox *sandbox)
+{
+	atoll_sandbox *handle = NULL;
+	atoll_cursor *cursor = NULL;
+
+	if (atoll_find(sandbox->daemon->context, sandbox->session, &handle, NULL) < 0)
+		return;
+	if (atoll_discard(handle, NULL, &cursor, NULL) == 0)
+		atoll_cursor_free(cursor);
+	atoll_sandbox_free(handle);
+}
+
 void lifecycle_kill(struct sandbox *sandbox, struct call *call)
 {
 	const struct outcome gone = { .code = 0, .what = "", .hint = "" };
@@ -327,6 +390,8 @@ void lifecycle_kill(struct sandbox *sandbox, struct call *call)
 	sandbox->state = SANDBOX_KILLING;
 	(void)!lifecycle_store(sandbox);
 	lifecycle_tell(sandbox, SERVICE_GONE, "killed");
+	if (!was_running)
+		drop_stored(sandbox);
 	if (!sandbox->handle || !was_running) {
 		killed(sandbox, call, &gone);
 		lifecycle_forget(sandbox);

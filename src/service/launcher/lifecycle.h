@@ -8,6 +8,9 @@
 
 #include "service/launcher/call/await.h"
 
+/* The name of the snapshot that a sandbox begins with again which was paused without its memory. */
+#define LIFECYCLE_STORED "stored"
+
 /* What a sandbox begins with: nothing (session NULL), or what another has staged. */
 struct origin {
 	const char *session, *snapshot;    /* snapshot NULL: its newest state */
@@ -18,6 +21,13 @@ struct origin {
  * with, taken; timeout_ms: its time.
  */
 void lifecycle_create(struct call *call, struct kept *made, const struct origin *origin, uint64_t timeout_ms);
+
+/*
+ * What came of a creation, for the call that wanted it: it lives, or code (ATOLL_E_*) and why it does not. The call is
+ * answered when all that it wanted is known, and freed.
+ */
+void lifecycle_created(struct sandbox *sandbox, struct call *call);
+void lifecycle_failed(struct call *call, int code, const char *what, const char *hint);
 
 /* Its events come from now on; the handle is taken. -errno: and it was freed. */
 int lifecycle_adopt(struct sandbox *sandbox, atoll_sandbox *handle) MUST_USE;

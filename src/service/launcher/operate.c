@@ -8,6 +8,7 @@
 #include "service/launcher/inside/watches.h"
 #include "service/launcher/list.h"
 #include "service/launcher/pause.h"
+#include "service/launcher/snapshots.h"
 
 struct row {
 	void (*handle)(struct call *call);
@@ -23,6 +24,11 @@ static const struct row rows[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_KILL] = { control_kill },
 	[SERVICE_TIMEOUT] = { control_timeout },
 	[SERVICE_PAUSE] = { pause_call },
+	[SERVICE_FORK] = { snapshots_fork, true },
+	[SERVICE_SNAPSHOT] = { snapshots_take, true },
+	[SERVICE_SNAPSHOTS] = { snapshots_list },
+	[SERVICE_TEMPLATES] = { snapshots_list },
+	[SERVICE_TEMPLATE_DELETE] = { snapshots_delete },
 	[SERVICE_NETWORK] = { control_network, true },
 	[SERVICE_HEALTH] = { control_health },
 	[SERVICE_EXEC] = { commands_exec, true },

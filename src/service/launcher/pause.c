@@ -50,8 +50,47 @@ static void stopped(struct sandbox *sandbox, struct call *call, const struct out
 		return;
 	}
 	lifecycle_tell(sandbox, SERVICE_PAUSED, NULL);
-	if (call)
+	/* A connect can come as soon as this is answered: the answer waits for the end of the handle. */
+	if (!outcome->code)
+		sandbox->creator = call;
+	else if (call)
 		call_reply(call, 204);
+}
+
+/* What it staged has a name by which the next one begins with it. */
+static void kept(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
+{
+	struct atoll_error error = { .size = sizeof error };
+	uint64_t ticket = 0;
+	int r;
+
+	if (outcome->code) {
+		sandbox->is_changing = false;
+		fail_or_note(sandbox, call, outcome);
+		return;
+	}
+	sandbox->state = SANDBOX_STORED;
+	if (lifecycle_store(sandbox) < 0) {
+		const struct outcome failed = { ATOLL_E_STATE, NULL, "the database cannot be written", "" };
+
+		stopped(sandbox, call, &failed);
+		return;
+	}
+	r = atoll_stop(sandbox->handle, STOP_GRACE_MS, &ticket, NULL, &error);
+	await_answer(sandbox, call, r, ticket, &error, stopped);
+}
+
+static void store_files(struct sandbox *sandbox, struct call *call)
+{
+	struct atoll_error error = { .size = sizeof error };
+	atoll_record *record = atoll_record_new(ATOLL_SNAPSHOT);
+	uint64_t ticket = 0;
+	int r = record ? atoll_set_string(record, "name", LIFECYCLE_STORED, &error) : ATOLL_E_NO_MEMORY;
+
+	if (r == 0)
+		r = atoll_snapshot(sandbox->handle, record, &ticket, NULL, &error);
+	atoll_record_free(record);
+	await_answer(sandbox, call, r, ticket, &error, kept);
 }
 
 /* call NULL: its time is over. */
@@ -64,14 +103,13 @@ static void pause_sandbox(struct sandbox *sandbox, struct call *call, bool keeps
 
 	sandbox->is_changing = true;
 	sandbox->left_ms = sandbox->end_ms > now_ms ? sandbox->end_ms - now_ms : 0;
-	sandbox->state = keeps_memory ? SANDBOX_PAUSED : SANDBOX_STORED;
-	if (lifecycle_store(sandbox) < 0)
-		r = ATOLL_E_STATE;
-	if (r == 0 && !keeps_memory) {
-		r = atoll_stop(sandbox->handle, STOP_GRACE_MS, &ticket, NULL, &error);
-		await_answer(sandbox, call, r, ticket, &error, stopped);
+	if (!keeps_memory) {
+		store_files(sandbox, call);
 		return;
 	}
+	sandbox->state = SANDBOX_PAUSED;
+	if (lifecycle_store(sandbox) < 0)
+		r = ATOLL_E_STATE;
 	if (r == 0)
 		r = how ? atoll_set_u64(how, "keep", 1, &error) : ATOLL_E_NO_MEMORY;
 	if (r == 0)

@@ -336,6 +336,11 @@ static int open_all(struct daemon *daemon, const struct service_places *places, 
 	if (r == 0)
 		r = open_context(daemon, places, environment, err);
 	daemon->policies = (struct policies){ .context = daemon->context, .directory = daemon->directory };
+	if (r == 0)
+		r = path_join(daemon->home, PATH_MAX, daemon->directory, "home") < 0 ?
+			    err_set(err, ERR_STATE, ENAMETOOLONG, "serve",
+			"the path of the state directory is too long") :
+			    make_directory(daemon->home, 0755, err);
 	/* The first client need not wait for the compiler, and a policy that is wrong is told now. */
 	return r < 0 ? r : policies_find(&daemon->policies, daemon->settings->policy, NULL, &found, err);
 }

@@ -18,21 +18,21 @@ static const char passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
 
 static void the_systems_own_accounts_and_the_agent(void **state)
 {
-	char *text = accounts_passwd(passwd, 1000, 1001, "/home/a");
+	char *text = accounts_passwd(passwd, &(struct accounts_user){ NULL, 1000, 1001, "/home/a" });
 
 	assert_string_equal(text, "root:x:0:0:root:/root:/bin/bash\n"
 				  "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
 				  "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 				  "agent:x:1000:1001:atoll sandbox:/home/a:/bin/bash\n");
 	free(text);
-	text = accounts_group("root:x:0:\nadm:x:4:anna,bert\nanna:x:1000:\nnogroup:x:65534:\n", 1001);
+	text = accounts_group("root:x:0:\nadm:x:4:anna,bert\nanna:x:1000:\nnogroup:x:65534:\n", &(struct accounts_user){ NULL, 0, 1001, "" });
 	assert_string_equal(text, "root:x:0:\nadm:x:4:\nnogroup:x:65534:\nagent:x:1001:\n");
 	free(text);
 }
 
 static void nothing_on_the_host(void **state)
 {
-	char *text = accounts_passwd("", 1000, 1000, "/");
+	char *text = accounts_passwd("", &(struct accounts_user){ NULL, 1000, 1000, "/" });
 
 	assert_string_equal(text, "agent:x:1000:1000:atoll sandbox:/:/bin/bash\n");
 	free(text);
@@ -49,11 +49,11 @@ static void who_is_there(void **state)
 
 static void who_is_not_there_is_added(void **state)
 {
-	char *text = accounts_passwd_with("root:x:0:0::/root:/bin/sh", 2000, 2001, "/h");
+	char *text = accounts_passwd_with("root:x:0:0::/root:/bin/sh", &(struct accounts_user){ NULL, 2000, 2001, "/h" });
 
 	assert_string_equal(text, "root:x:0:0::/root:/bin/sh\nagent:x:2000:2001:atoll sandbox:/h:/bin/bash\n");
 	free(text);
-	text = accounts_group_with("root:x:0:\n", 2001);
+	text = accounts_group_with("root:x:0:\n", &(struct accounts_user){ NULL, 0, 2001, "" });
 	assert_string_equal(text, "root:x:0:\nagent:x:2001:\n");
 	free(text);
 }

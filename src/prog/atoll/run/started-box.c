@@ -64,6 +64,8 @@ static const struct start_field fields[] = {
 	{ "pty", FIELD_U64, AT(pty) },
 	{ "umask", FIELD_U64, AT(umask) },
 	{ "deadline_ms", FIELD_U64, AT(starter.deadline_ms) },
+	{ "home_from", FIELD_STRING, AT(starter.home_from) },
+	{ "user_name", FIELD_STRING, AT(starter.user_name) },
 };
 #undef AT
 
@@ -94,11 +96,12 @@ static int add_list(struct option_list *list, char **values, const char *what, s
 }
 
 /* Our working directory is / and means nothing. */
-static int check_paths(const struct run_setup *setup, struct err *err)
+static int check_paths(const struct run_setup *setup, const struct run_starter *starter, struct err *err)
 {
 	const char *const paths[][2] = {
 		{ "project", setup->project }, { "cwd", setup->cwd },	    { "token", setup->token },
 		{ "report", setup->report },   { "record", setup->record }, { "replay", setup->replay },
+		{ "home_from", starter->home_from },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
@@ -114,7 +117,7 @@ static int check_paths(const struct run_setup *setup, struct err *err)
 static int complete(struct started *started, struct err *err)
 {
 	struct run_setup *setup = &started->setup;
-	int r = check_paths(setup, err);
+	int r = check_paths(setup, &started->starter, err);
 
 	if (setup->origin && !setup->project)
 		setup->project = setup->origin->project;

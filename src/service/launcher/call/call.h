@@ -23,7 +23,7 @@ struct call {
 	struct sandbox *sandbox;           /* that it is about; NULL: none, or not known yet */
 	uint64_t began_ns;
 	uint64_t count, done;              /* of the handler's */
-	struct call *next;                 /* of the handler's */
+	char text[CREDENTIAL_ID_SIZE];     /* of the handler's */
 	struct buf rows;                   /* of the handler's: what the reply will have */
 };
 

@@ -24,6 +24,7 @@ struct daemon {
 	const struct settings *settings;
 	atoll_context *context;
 	char directory[PATH_MAX];            /* STATE/service */
+	char home[PATH_MAX];                 /* what every sandbox's home begins with: a directory in it */
 	uint8_t secret[CREDENTIAL_SECRET_SIZE];
 	struct database *store;
 	struct registry registry;

@@ -56,7 +56,7 @@ struct sandbox {
 	struct loop_source source;
 	struct waiting *waiting;
 	struct starting *starting;
-	struct call *creator;              /* waits for READY */
+	struct call *creator;              /* waits for READY, or for the end of one that is stored */
 	struct metrics *metrics;           /* owned; NULL: nobody asked */
 };
 
