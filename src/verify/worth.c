@@ -52,7 +52,7 @@ static void add_rows(struct arena *arena, struct vec *out, const struct tables *
 static size_t others(const char **names, size_t max)
 {
 	/* What command.c looks into beyond its tables. */
-	static const char *const known[] = { "awk", "gawk", "git", "mawk", "mkfs.*", "ssh" };
+	static const char *const known[] = { "awk", "gawk", "git", "mawk", "mkfs.*", "nawk", "ssh" };
 	size_t count = 0;
 
 	while (count < ARRAY_SIZE(known) && count < max) {

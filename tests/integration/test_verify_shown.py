@@ -23,7 +23,7 @@ SHOWN = [
     ("git push -f origin main", "git push -nf origin main"),
     ("rsync -a --delete e/ /etc/", "rsync -an --delete e/ /etc/"),
     ("apt-get purge -y systemd", "apt-get purge -s systemd"), ("shutdown now", "shutdown --help"),
-    ("npm publish", "npm publish --dry-run"),
+    ("npm publish --registry https://x.test", "npm publish --registry https://x.test --dry-run"),
     ("terraform destroy -auto-approve", "terraform destroy --help"),
     ("kubectl delete ns --all", "kubectl delete ns --all --dry-run=client"),
     ("xmrig -o x.test:3333", "xmrig --version"),

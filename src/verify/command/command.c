@@ -5,6 +5,7 @@
 
 #include "base/names.h"
 #include "base/str.h"
+#include "verify/command/code-option.h"
 #include "verify/command/effect.h"
 #include "verify/command/effects.h"
 #include "verify/command/trial.h"
@@ -304,43 +305,16 @@ static void run_sed(struct walk *walk, struct command *command, uint32_t index)
 	}
 }
 
-/* An option, or what an operand begins with, behind which code of the shell stands. */
-static const struct {
-	const char *program, *option, *begins;
-} code_options[] = {
-	{ "gdb", "-ex", "!" }, { "gdb", "-ex", "shell " }, { "man", "-P", "" }, { "nvim", "-c", ":!" },
-	{ "rsync", "--rsh", "" }, { "rsync", "-e", "" }, { "sqlite3", NULL, ".shell " },
-	{ "sqlite3", NULL, ".system " },
-	{ "nvim", NULL, "+!" }, { "ssh", "-o", "LocalCommand=" }, { "ssh", "-o", "ProxyCommand=" },
-	{ "tar", "--to-command", "" },
-	{ "tar", "-I", "" }, { "vi", "-c", ":!" }, { "vim", "-c", "!" }, { "vi", NULL, "+!" }, { "vim", "-c", ":!" },
-	{ "vim", NULL, "+!" }, { "vim", NULL, "+:!" }, { "zip", "-TT", "" },
-};
-
 static void run_code_options(struct walk *walk, struct command *command, uint32_t index)
 {
-	const char *name = program_name(command->words, command->count);
+	for (size_t at = 1; at < command->count; at++) {
+		struct nested nested = { .language = LANGUAGE_UNKNOWN };
+		struct word code;
 
-	for (size_t i = 1; i < command->count; i++) {
-		for (size_t row = 0; row < ARRAY_SIZE(code_options); row++) {
-			const char *option = code_options[row].option;
-			const char *given = command->words[i - 1].text;
-			struct word code = command->words[i];
-			size_t size = option ? strlen(option) : 0;
-
-			if (!str_equal(code_options[row].program, name))
-				continue;
-			/* --to-command=CODE */
-			if (option && str_has_prefix(code.text, option) && code.text[size] == '=')
-				code.text += size + 1;
-			else if ((option && !str_equal(given, option)) ||
-				 !str_has_prefix(code.text, code_options[row].begins))
-				continue;
-			else
-				code.text += strlen(code_options[row].begins);
-			code.size = (uint32_t)strlen(code.text);
-			run_code(walk, command, index, (struct nested){ .language = LANGUAGE_SHELL, .code = &code });
-		}
+		if (!code_option(command->words, command->count, at, &code, &nested.language))
+			continue;
+		nested.code = &code;
+		run_code(walk, command, index, nested);
 	}
 }
 
@@ -378,6 +352,8 @@ static bool is_code_option(enum verify_language language, const char *program, c
 	size_t size = strlen(option);
 	char last = option[size - 1];
 
+	if (str_equal(option, "eval"))
+		return str_equal(program, "deno") || str_equal(program, "crystal");
 	if (option[0] != '-' || size < 2)
 		return false;
 	switch (language) {
@@ -387,6 +363,8 @@ static bool is_code_option(enum verify_language language, const char *program, c
 		return str_equal(option, "--eval") || str_equal(option, "--print") ||
 		       (option[1] != '-' && (last == 'e' || last == 'p') && size <= 3);
 	default:
+		if (str_equal(program, "guile") || str_equal(program, "expect"))
+			return last == 'c';
 		return option[1] != '-' && (last == 'e' || last == 'E' || (*program == 'p' && last == 'r'));
 	}
 }
@@ -414,7 +392,7 @@ static void run_interpreter(struct walk *walk, struct command *command, uint32_t
 		const struct word *word = &command->words[at];
 		size_t size = option_size(command->words, command->count, at, valued[language]);
 
-		if (word_is(word, "--") || word_is(word, "eval"))
+		if (word_is(word, "--"))
 			continue;
 		if (is_code_option(language, program, word->text) && at + 1 < command->count) {
 			struct nested nested = {
@@ -480,9 +458,13 @@ static void run(struct walk *walk, struct command *command, uint32_t index)
 		run_git_aliases(walk, command, index), run_git_code(walk, command, index);
 	else if (str_equal(name, "sed") || str_equal(name, "gsed"))
 		run_sed(walk, command, index);
+	else if (str_equal(name, "cpan") && command->document)
+		run_code(walk, command, index, (struct nested){ .language = LANGUAGE_OTHER,
+			.code = command->document });
 	else if ((str_equal(name, "make") || str_equal(name, "gmake")) && command->document)
 		run_recipes(walk, command, index);
-	else if (str_equal(name, "awk") || str_equal(name, "gawk") || str_equal(name, "mawk"))
+	else if (str_equal(name, "awk") || str_equal(name, "gawk") || str_equal(name, "mawk") ||
+		 str_equal(name, "nawk"))
 		run_awk(walk, command, index);
 }
 
@@ -511,6 +493,9 @@ static void add_program(struct walk *walk, const struct command *command, uint32
 		operations_add_word(walk->operations, evaluated, program);
 		operations_add_flows(walk->operations, &program->origins, evaluated);
 		operations_add_traits(walk->operations, evaluated, TRAIT_STARTS);
+		/* f=$(mktemp); curl -o "$f" …; "$f" */
+		if (walk->operations->has_writes)
+			effect_on(walk, index, OP_READ, program, TRAIT_STARTS);
 	} else if (program->flags & WORD_OBSCURED) {
 		evaluated = walk_add(walk, OP_EVALUATE, program->span, command->context);
 		operations_add_word(walk->operations, evaluated, program);

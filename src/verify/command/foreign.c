@@ -22,24 +22,29 @@ static const struct call_name {
 	{ "File.read", CALL_READ }, { "File.readlines", CALL_READ }, { "File.unlink", CALL_REMOVE },
 	{ "File.write", CALL_WRITE }, { "IO.popen", CALL_SHELL }, { "IO.read", CALL_READ },
 	{ "IO.write", CALL_WRITE }, { "Net::HTTP.get", CALL_FETCH }, { "PeerAddr", CALL_CONNECT },
-	{ "PeerHost", CALL_CONNECT }, { "Process.spawn", CALL_SHELL }, { "Socket", CALL_CONNECT },
-	{ "Socket.tcp", CALL_CONNECT }, { "TCPServer.new", CALL_LISTEN }, { "TCPServer.open", CALL_LISTEN },
-	{ "TCPSocket.new", CALL_CONNECT }, { "TCPSocket.open", CALL_CONNECT }, { "URI.open", CALL_FETCH },
-	{ "URI.parse", CALL_FETCH }, { "capture2", CALL_SHELL }, { "capture2e", CALL_SHELL },
-	{ "capture3", CALL_SHELL }, { "class_eval", CALL_EVALUATE }, { "connect", CALL_CONNECT },
-	{ "create_function", CALL_EVALUATE }, { "curl_init", CALL_FETCH }, { "eval", CALL_EVALUATE },
-	{ "exec", CALL_SHELL }, { "execute", CALL_SHELL }, { "file_get_contents", CALL_READ },
-	{ "file_put_contents", CALL_WRITE }, { "fopen", CALL_OPEN }, { "fsockopen", CALL_CONNECT },
-	{ "fwrite", CALL_SEND }, { "getstore", CALL_FETCH }, { "instance_eval", CALL_EVALUATE },
-	{ "io.open", CALL_OPEN }, { "io.popen", CALL_SHELL }, { "loadstring", CALL_EVALUATE },
-	{ "open", CALL_OPEN }, { "os.execute", CALL_SHELL }, { "os.remove", CALL_REMOVE },
-	{ "passthru", CALL_SHELL }, { "pcntl_exec", CALL_SHELL }, { "pfsockopen", CALL_CONNECT },
-	{ "popen", CALL_SHELL }, { "popen3", CALL_SHELL }, { "print", CALL_SEND }, { "printf", CALL_SEND },
-	{ "proc_open", CALL_SHELL }, { "puts", CALL_SEND }, { "readfile", CALL_READ },
-	{ "remove_tree", CALL_REMOVE_ALL }, { "rm_f", CALL_REMOVE }, { "rm_r", CALL_REMOVE_ALL },
-	{ "rm_rf", CALL_REMOVE_ALL }, { "rmtree", CALL_REMOVE_ALL }, { "send", CALL_SEND },
-	{ "shell_exec", CALL_SHELL }, { "socket", CALL_CONNECT }, { "socketConnection", CALL_CONNECT },
-	{ "socket_write", CALL_SEND }, { "stream_socket_client", CALL_CONNECT },
+	{ "PeerHost", CALL_CONNECT }, { "Process.new", CALL_SHELL }, { "Process.spawn", CALL_SHELL },
+	{ "ProcessBuilder", CALL_SHELL }, { "Socket", CALL_CONNECT }, { "Socket.tcp", CALL_CONNECT },
+	{ "Sockets.connect", CALL_CONNECT }, { "System.cmd", CALL_SHELL }, { "TCPServer", CALL_LISTEN },
+	{ "TCPServer.new", CALL_LISTEN }, { "TCPServer.open", CALL_LISTEN }, { "TCPSocket.new", CALL_CONNECT },
+	{ "TCPSocket.open", CALL_CONNECT }, { "URI.open", CALL_FETCH }, { "URI.parse", CALL_FETCH },
+	{ "bind", CALL_LISTEN },
+	{ "capture2", CALL_SHELL }, { "capture2e", CALL_SHELL }, { "capture3", CALL_SHELL },
+	{ "class_eval", CALL_EVALUATE }, { "connect", CALL_CONNECT }, { "create_function", CALL_EVALUATE },
+	{ "create_listener", CALL_LISTEN }, { "curl_init", CALL_FETCH }, { "eval", CALL_EVALUATE },
+	{ "exec", CALL_SHELL }, { "execl", CALL_SHELL }, { "execlp", CALL_SHELL }, { "execute", CALL_SHELL },
+	{ "execv", CALL_SHELL }, { "file_get_contents", CALL_READ }, { "file_put_contents", CALL_WRITE },
+	{ "fopen", CALL_OPEN }, { "fsockopen", CALL_CONNECT }, { "fwrite", CALL_SEND },
+	{ "gen_tcp.connect", CALL_CONNECT }, { "getstore", CALL_FETCH }, { "instance_eval", CALL_EVALUATE },
+	{ "io.open", CALL_OPEN }, { "io.popen", CALL_SHELL }, { "loadstring", CALL_EVALUATE }, { "open", CALL_OPEN },
+	{ "os.execute", CALL_SHELL }, { "os.remove", CALL_REMOVE }, { "passthru", CALL_SHELL },
+	{ "pcntl_exec", CALL_SHELL }, { "pfsockopen", CALL_CONNECT }, { "popen", CALL_SHELL },
+	{ "popen3", CALL_SHELL }, { "print", CALL_SEND }, { "printf", CALL_SEND }, { "proc_open", CALL_SHELL },
+	{ "puts", CALL_SEND }, { "readfile", CALL_READ }, { "remove_tree", CALL_REMOVE_ALL },
+	{ "rm_f", CALL_REMOVE }, { "rm_r", CALL_REMOVE_ALL }, { "rm_rf", CALL_REMOVE_ALL },
+	{ "rmtree", CALL_REMOVE_ALL }, { "send", CALL_SEND }, { "shell_exec", CALL_SHELL },
+	{ "socket", CALL_CONNECT }, { "socketConnection", CALL_CONNECT }, { "socket_accept", CALL_LISTEN },
+	{ "socket_bind", CALL_LISTEN }, { "socket_connect", CALL_CONNECT }, { "socket_create", CALL_CONNECT },
+	{ "socket_write", CALL_SEND }, { "spawn", CALL_SHELL }, { "stream_socket_client", CALL_CONNECT },
 	{ "stream_socket_server", CALL_LISTEN }, { "system", CALL_SHELL }, { "system2", CALL_SHELL },
 	{ "syswrite", CALL_SEND }, { "unlink", CALL_REMOVE }, { "write", CALL_SEND },
 };
@@ -51,6 +56,7 @@ struct scan {
 	uint32_t connection; /* the last one, or OPERATION_NONE */
 	uint32_t deed;       /* what was run last of what came from it */
 	const char *waiting; /* where something is run that is not known yet: eval(file_get_contents(…)) */
+	struct word shell;   /* a shell that was started before there was a connection; size 0: none */
 };
 
 static struct span span_at(const struct scan *scan, const char *from, const char *to)
@@ -191,8 +197,12 @@ static void run_unknown(struct scan *scan, const struct word *code)
 	operations_add_flow(scan->walk->operations, scan->connection, scan->deed);
 }
 
+static void run_shell(struct scan *scan, const struct word *code);
+
 static void connect_to(struct scan *scan, const struct word *host, uint32_t traits)
 {
+	struct word shell = scan->shell;
+
 	scan->connection = walk_add_word(scan->walk, OP_NETWORK, host->span, host);
 	operations_add_traits(scan->walk->operations, scan->connection, traits);
 	if (scan->waiting && scan->at - scan->waiting < NESTED_CALL_MAX) {
@@ -201,6 +211,16 @@ static void connect_to(struct scan *scan, const struct word *host, uint32_t trai
 		run_unknown(scan, &code);
 	}
 	scan->waiting = NULL;
+	/* new ProcessBuilder("sh"), then new Socket(host, port): what joins them comes later. */
+	scan->shell.size = 0;
+	if (shell.size)
+		run_shell(scan, &shell);
+}
+
+static bool is_shell_alone(const struct word *code)
+{
+	return word_is_exact(code) && !strchr(code->text, ' ') &&
+	       language_of_interpreter(code->text) == LANGUAGE_SHELL;
 }
 
 static void run_shell(struct scan *scan, const struct word *code)
@@ -214,6 +234,8 @@ static void run_shell(struct scan *scan, const struct word *code)
 	}
 	if (scan->connection != OPERATION_NONE)
 		origins_add(&nested.input, scan->connection);
+	else if (is_shell_alone(code))
+		scan->shell = *code;
 	walk_nested(scan->walk, &nested);
 }
 
@@ -300,6 +322,9 @@ static void read_call(struct scan *scan)
 	const char *begin = scan->at;
 	const struct call_name *name = read_name(scan);
 	const char *behind = scan->at;
+	/* f(x), (f x), [f x] */
+	bool is_called = *behind == '(' || (begin > scan->walk->text && strchr("([", begin[-1]));
+	bool is_opened = name && (name->kind == CALL_CONNECT || name->kind == CALL_LISTEN);
 	struct word argument;
 
 	/* "socket": a text that is a name calls nothing. */
@@ -318,7 +343,7 @@ static void read_call(struct scan *scan)
 	if (is_unknown(&argument) && scan->connection == OPERATION_NONE &&
 	    (name->kind == CALL_EVALUATE || name->kind == CALL_SHELL))
 		scan->waiting = behind;
-	if (is_unknown(&argument) && (name->kind == CALL_CONNECT ? *behind != '(' : scan->connection == OPERATION_NONE))
+	if (is_unknown(&argument) && (is_opened ? !is_called : scan->connection == OPERATION_NONE))
 		scan->at = behind;
 	else
 		do_call(scan, name->kind, &argument);

@@ -23,6 +23,8 @@ static const struct {
 	{ "julia", LANGUAGE_OTHER }, { "groovy", LANGUAGE_OTHER }, { "elixir", LANGUAGE_OTHER },
 	{ "jjs", LANGUAGE_OTHER }, { "jrunscript", LANGUAGE_OTHER }, { "wish", LANGUAGE_OTHER },
 	{ "expect", LANGUAGE_OTHER }, { "guile", LANGUAGE_OTHER }, { "crystal", LANGUAGE_OTHER },
+	{ "irb", LANGUAGE_OTHER }, { "R", LANGUAGE_OTHER }, { "ocaml", LANGUAGE_OTHER }, { "scala", LANGUAGE_OTHER },
+	{ "iex", LANGUAGE_OTHER }, { "jshell", LANGUAGE_OTHER }, { "psysh", LANGUAGE_OTHER },
 }, suffixes[] = {
 	{ ".sh", LANGUAGE_SHELL }, { ".bash", LANGUAGE_SHELL }, { ".zsh", LANGUAGE_SHELL }, { ".ksh", LANGUAGE_SHELL },
 	{ ".py", LANGUAGE_PYTHON }, { ".pyw", LANGUAGE_PYTHON }, { ".js", LANGUAGE_JAVASCRIPT },

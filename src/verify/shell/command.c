@@ -70,6 +70,34 @@ static void run_alias(struct shell *shell, const struct word *alias, struct comm
 	origins_join(&command->output, &nested.output);
 }
 
+/*
+ * A prompt that is opened by a line of its own ("irb", "python3 -i"): where this text is typed or comes in over a pipe,
+ * the lines behind are what it reads. They are looked at as commands as well, since it may be a script.
+ */
+static const struct word *read_at_prompt(struct shell *shell, const struct command *command, TSNode node)
+{
+	const struct walk *walk = shell->walk;
+	const char *begin = walk->text + ts_node_start_byte(node), *end = walk->text + ts_node_end_byte(node);
+	const char *last = walk->text + walk->size;
+	enum verify_language language;
+	struct word *document;
+
+	for (size_t i = 0; i < command->count; i++)
+		if (!word_is_exact(&command->words[i]) || (i && command->words[i].text[0] != '-'))
+			return NULL;
+	language = command->count ? language_of_interpreter(command->words[0].text) : LANGUAGE_UNKNOWN;
+	if ((language == LANGUAGE_UNKNOWN && !(command->count && word_is(command->words, "cpan"))) ||
+	    language == LANGUAGE_SHELL || shell->has_prompt || end >= last || *end != '\n' ||
+	    (begin > walk->text && begin[-1] != '\n'))
+		return NULL;
+	document = arena_alloc(arena_of(shell), sizeof *document);
+	if (!document)
+		return NULL;
+	*document = word_of(arena_of(shell), walk_span_of(walk, (uint32_t)(end - walk->text), walk->size), end + 1);
+	shell->has_prompt = true;
+	return document;
+}
+
 void shell_run(struct shell *shell, struct command *command, struct stream *stream)
 {
 	struct shell_function *function = NULL;
@@ -205,6 +233,8 @@ void shell_command(struct shell *shell, TSNode node, const struct vec *extra, st
 	command.count = words.count;
 	process = shell->process;
 	shell->process = NULL;
+	if (!stream->document && !stream->input.count)
+		stream->document = read_at_prompt(shell, &command, node);
 	shell_run(shell, &command, stream);
 	shell->process = process;
 	run_process_script(shell, &command);

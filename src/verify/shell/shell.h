@@ -64,6 +64,7 @@ struct shell {
 	size_t descriptor_count;
 	const struct word *process; /* what a <(…) of the command that is looked at puts out; NULL: not known */
 	struct origins outgoing; /* what >(…) in the words that are looked at takes in */
+	bool has_prompt;      /* the rest of the text was looked at as what a prompt reads; once is enough */
 };
 
 /* The memory of all that the walk keeps. */
