@@ -352,7 +352,7 @@ static int take_welcome(struct atoll_sandbox *sandbox, struct frame *frame, stru
 		return -EBADMSG;
 	sandbox->protocol = protocol;
 	if (protocol >= LINK_PROTOCOL_LOWEST && protocol <= LINK_PROTOCOL &&
-	    (protocol >= 2 || !sandbox->context->own_commands))
+	    (protocol == LINK_PROTOCOL || !sandbox->context->own_commands))
 		return 0;
 	refuse_foreign(sandbox);
 	return conclude(sandbox, NULL, answer);
