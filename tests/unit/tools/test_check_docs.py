@@ -61,6 +61,15 @@ def test_designated_rows_are_read(tree):
     assert "cmd-stop.c:3: --wait is not in" in out and "cmd-stop.c:3: -w is not in" in out
 
 
+def test_rows_that_tables_share_are_those_of_each(tree):
+    tree.write("src/stage/review-options.h", "#define STOP_OPTIONS(AT) \\\n\t{ 'w', \"wait\", NULL, \"wait\", "
+                                             "OPTION_FLAG, AT(wait) }, \\\n\t{ 0, \"kill\", NULL, \"kill\", 0, 0 }\n")
+    tree.write("src/prog/atoll/watch/cmd-stop.c", "static const struct option options[] = {\n\tSTOP_OPTIONS(AT),\n};\n")
+    out = tree.findings()
+    assert "cmd-stop.c:2: --wait is not in" in out and "cmd-stop.c:2: -w is not in" in out, out
+    assert "cmd-stop.c:2: --kill is not in" in out, out
+
+
 def test_a_verb_with_a_page_of_its_own(tree):
     tree.write("src/prog/atoll/watch/cmd-log.c", "{ 'f', \"follow\", NULL, \"go on\", OPTION_FLAG, 0 },\n")
     tree.write("src/prog/atoll/verbs.c", VERBS + 'const struct cmd cmd_log = { "log", "", "shows" };\n')

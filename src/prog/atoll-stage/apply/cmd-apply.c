@@ -14,45 +14,17 @@
 #include "prog/atoll-stage/apply/report-apply.h"
 #include "prog/atoll-stage/review/selection.h"
 #include "prog/atoll-stage/show/show.h"
+#include "stage/change/review-options.h"
 
-struct apply_options {
+struct request {
 	struct verb_session session;
-	struct option_list excluded, allowed;
-	const char *branch, *patch, *message;
-	bool interactive, ours, theirs, merge, markers, commit, dry_run, quiet, json, resume;
+	struct apply_options given;
 };
 
+#define AT(member) offsetof(struct request, given.member)
 static const struct option options[] = {
-	VERB_SESSION_OPTIONS(struct apply_options),
-	{ 'i', "interactive", NULL, "ask about each change, and about each hunk of a text", OPTION_FLAG,
-	  offsetof(struct apply_options, interactive) },
-	{ 'x', "exclude", "GLOB", "leave what matches", OPTION_LIST, offsetof(struct apply_options, excluded) },
-	{ 0, "allow-flagged", "PATH", "apply this protected path too", OPTION_LIST,
-	  offsetof(struct apply_options, allowed) },
-	{ 0, "ours", NULL, "in conflicts keep what the host has (yours), not the session's", OPTION_FLAG,
-	  offsetof(struct apply_options, ours) },
-	{ 0, "keep-host", NULL, "the same as --ours", OPTION_FLAG, offsetof(struct apply_options, ours) },
-	{ 0, "theirs", NULL, "in conflicts take what the session made (the agent's), over the host's", OPTION_FLAG,
-	  offsetof(struct apply_options, theirs) },
-	{ 0, "take-session", NULL, "the same as --theirs", OPTION_FLAG, offsetof(struct apply_options, theirs) },
-	{ 0, "merge", NULL, "in conflicts of texts take both, where they agree", OPTION_FLAG,
-	  offsetof(struct apply_options, merge) },
-	{ 0, "markers", NULL, "with --merge: where they do not agree, both between markers", OPTION_FLAG,
-	  offsetof(struct apply_options, markers) },
-	{ 0, "commit", NULL, "also commit it on the checked-out branch of git", OPTION_FLAG,
-	  offsetof(struct apply_options, commit) },
-	{ 0, "branch", "NAME", "make it a commit on a new branch of git instead, and leave the project as it is",
-	  OPTION_TEXT, offsetof(struct apply_options, branch) },
-	{ 'm', "message", "TEXT", "with --commit or --branch: what the commit says", OPTION_TEXT,
-	  offsetof(struct apply_options, message) },
-	{ 0, "patch", "FILE", "write it as a patch for git apply instead; - for stdout", OPTION_TEXT,
-	  offsetof(struct apply_options, patch) },
-	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
-	  offsetof(struct apply_options, dry_run) },
-	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct apply_options, quiet) },
-	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct apply_options, json) },
-	{ 0, "resume", NULL, "only finish what a crash interrupted", OPTION_FLAG,
-	  offsetof(struct apply_options, resume) },
+	VERB_SESSION_OPTIONS(struct request),
+	APPLY_OPTIONS(AT),
 };
 
 static void say_recovered(const struct transaction_recovered *recovered)
@@ -78,7 +50,8 @@ static int path_filter_load(struct path_filter *ret_wanting, const struct opened
 }
 
 struct job {
-	const struct apply_options *given;   /* borrowed */
+	const struct verb_session *session;  /* borrowed, as given */
+	const struct apply_options *given;
 	enum settlement settlement;
 	struct opened opened;
 	struct text_merge merge;
@@ -332,7 +305,7 @@ static int apply_wanted(struct job *job, struct path_filter *filter, struct err 
 /* Everything that has to be open before the program gives up the rest. */
 static int open_job(struct job *job, struct err *err)
 {
-	int r = opened_open(&job->opened, &job->given->session, err);
+	int r = opened_open(&job->opened, job->session, err);
 
 	if (r == 0)
 		r = opened_stacks(&job->opened, err);
@@ -347,7 +320,7 @@ static int open_job(struct job *job, struct err *err)
 	if (r == 0 && (job->given->merge || job->given->interactive))
 		r = made_files_open(&job->files, &job->opened, err);
 	if (r == 0)
-		r = audit_step_open(&job->step, job->opened.sessions_fd, job->given->session.id,
+		r = audit_step_open(&job->step, job->opened.sessions_fd, job->session->id,
 				    AUDIT_STAGE_APPLY, err);
 	return r == 0 ? opened_confine(&job->opened, CONFINE_STAGE_WRITING, err) : r;
 }
@@ -386,12 +359,12 @@ static int check_options(const struct apply_options *given, struct err *err)
 	return 0;
 }
 
-static int apply(const struct apply_options *given, char **words, int count, struct err *err)
+static int apply(const struct request *request, char **words, int count, struct err *err)
 {
-	struct job job = { .given = given, .opened = OPENED_NONE, .merge = TEXT_MERGE_NONE,
-			   .worker = TEXT_WORKER_NONE, .files = MADE_FILES_NONE, .branch = GIT_BRANCH_NONE,
-			   .commit = GIT_COMMIT_NONE,
-			   .step = AUDIT_STEP_INIT };
+	const struct apply_options *given = &request->given;
+	struct job job = { .session = &request->session, .given = given, .opened = OPENED_NONE,
+			   .merge = TEXT_MERGE_NONE, .worker = TEXT_WORKER_NONE, .files = MADE_FILES_NONE,
+			   .branch = GIT_BRANCH_NONE, .commit = GIT_COMMIT_NONE, .step = AUDIT_STEP_INIT };
 	struct path_filter filter = { 0 };
 	int r = settlement_choose(given->ours, given->theirs, given->merge, given->markers, &job.settlement, err);
 
@@ -419,10 +392,10 @@ static int apply(const struct apply_options *given, char **words, int count, str
 
 int cmd_apply(int argc, char **argv, struct err *err)
 {
-	struct apply_options given = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	struct request request = { 0 };
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &request, argc, argv, true, &rest, err);
 
 	if (r != 0)
 		return r < 0 ? r : options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
-	return apply(&given, argv + rest, argc - rest, err);
+	return apply(&request, argv + rest, argc - rest, err);
 }

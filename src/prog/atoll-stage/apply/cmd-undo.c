@@ -12,24 +12,17 @@
 #include "prog/atoll-stage/apply/outcome.h"
 #include "prog/atoll-stage/verb/path-filter.h"
 #include "stage/apply/undo.h"
+#include "stage/change/review-options.h"
 
-struct undo_options {
+struct request {
 	struct verb_session session;
-	const char *number;
-	bool list, dry_run, rehearse, quiet, json;
+	struct undo_options given;
 };
 
+#define AT(member) offsetof(struct request, given.member)
 static const struct option options[] = {
-	VERB_SESSION_OPTIONS(struct undo_options),
-	{ 'n', "apply", "N", "the apply with this number, instead of the newest", OPTION_TEXT,
-	  offsetof(struct undo_options, number) },
-	{ 0, "list", NULL, "list what was applied", OPTION_FLAG, offsetof(struct undo_options, list) },
-	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
-	  offsetof(struct undo_options, dry_run) },
-	{ 0, "rehearse", NULL, "say whether it can be taken back, and change nothing at all", OPTION_FLAG,
-	  offsetof(struct undo_options, rehearse) },
-	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct undo_options, quiet) },
-	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct undo_options, json) },
+	VERB_SESSION_OPTIONS(struct request),
+	UNDO_OPTIONS(AT),
 };
 
 enum { OUT_MAX = 1 << 30 };
@@ -361,23 +354,24 @@ int cmd_undo(int argc, char **argv, struct err *err)
 {
 	cleanup_opened struct opened opened = OPENED_NONE;
 	cleanup_audit_step struct audit_step step = AUDIT_STEP_INIT;
-	struct undo_options given = { 0 };
+	struct request request = { 0 };
 	struct path_filter filter = { 0 };
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &request, argc, argv, true, &rest, err);
 
 	if (r != 0)
 		return r < 0 ? r : options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
-	r = opened_open(&opened, &given.session, err);
+	r = opened_open(&opened, &request.session, err);
 	if (r == 0)
 		r = opened_stacks(&opened, err);
 	if (r == 0)
-		r = audit_step_open(&step, opened.sessions_fd, given.session.id, AUDIT_STAGE_UNDO, err);
+		r = audit_step_open(&step, opened.sessions_fd, request.session.id, AUDIT_STAGE_UNDO, err);
 	if (r == 0)
 		r = opened_confine(&opened, CONFINE_STAGE_WRITING, err);
 	if (r == 0)
 		r = path_filter_init(&filter, &opened, argv + rest, argc - rest, err);
 	if (r == 0)
-		r = given.list ? list(&given, &opened, err) : undo_one(&given, &step, &filter, err);
+		r = request.given.list ? list(&request.given, &opened, err)
+				       : undo_one(&request.given, &step, &filter, err);
 	path_filter_done(&filter);
 	return r;
 }

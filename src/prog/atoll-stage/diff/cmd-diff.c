@@ -6,21 +6,20 @@
 #include "base/str.h"
 #include "prog/atoll-stage/review/classifier.h"
 #include "prog/atoll-stage/show/show.h"
+#include "stage/change/review-options.h"
 
-struct diff_options {
+struct request {
 	struct verb_session session;
-	bool patch, stat, json, flagged, interrupted;
+	struct diff_options given;
+	bool interrupted;
 };
 
+#define AT(member) offsetof(struct request, given.member)
 static const struct option options[] = {
-	VERB_SESSION_OPTIONS(struct diff_options),
-	{ 'p', "patch", NULL, "show the lines that differ", OPTION_FLAG, offsetof(struct diff_options, patch) },
-	{ 0, "stat", NULL, "show a line for each path (the default)", OPTION_FLAG,
-	  offsetof(struct diff_options, stat) },
-	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct diff_options, json) },
-	{ 0, "flagged", NULL, "only what is flagged", OPTION_FLAG, offsetof(struct diff_options, flagged) },
+	VERB_SESSION_OPTIONS(struct request),
+	DIFF_OPTIONS(AT),
 	{ 0, "interrupted", NULL, "the session's end was never recorded", OPTION_FLAG,
-	  offsetof(struct diff_options, interrupted) },
+	  offsetof(struct request, interrupted) },
 };
 
 /* Words that are not options are paths: absolute, and normalised here. */
@@ -63,19 +62,20 @@ static int show(const struct diff_options *given, const struct listing *listing,
 	return show_patch(&show, err);
 }
 
-static int diff(const struct diff_options *given, char **paths, struct err *err)
+static int diff(const struct request *request, char **paths, struct err *err)
 {
+	const struct diff_options *given = &request->given;
 	cleanup_opened struct opened opened = OPENED_NONE;
 	cleanup_text_worker struct text_worker worker = TEXT_WORKER_NONE;
 	struct listing listing;
-	int r = opened_open(&opened, &given->session, err);
+	int r = opened_open(&opened, &request->session, err);
 
 	if (r == 0)
 		r = opened_stacks(&opened, err);
 	if (r < 0)
 		return r;
 	/* A power cut during a run may have lost staged data: such an upper is not synced. */
-	if (given->interrupted && stage_record_is_other_boot(&opened.record))
+	if (request->interrupted && stage_record_is_other_boot(&opened.record))
 		fprintf(stderr, "atoll: the machine went down while session %s ran: what it staged may be incomplete\n",
 			opened.record.session);
 	if (!given->json) {
@@ -98,16 +98,16 @@ static int diff(const struct diff_options *given, char **paths, struct err *err)
 
 int cmd_diff(int argc, char **argv, struct err *err)
 {
-	struct diff_options given = { 0 };
+	struct request request = { 0 };
 	char **paths;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &request, argc, argv, true, &rest, err);
 
 	if (r != 0)
 		return r < 0 ? r : options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
 	r = normalise(argv, rest, argc, &paths, err);
 	if (r < 0)
 		return r;
-	r = diff(&given, paths, err);
+	r = diff(&request, paths, err);
 	strv_free(paths);
 	/* Whoever reads has seen enough. */
 	return r == -EPIPE ? 0 : r;

@@ -10,6 +10,7 @@
 #include "prog/atoll-stage/verb/audit-step.h"
 #include "prog/atoll-stage/verb/layer-gc.h"
 #include "prog/atoll-stage/verb/verb.h"
+#include "stage/change/review-options.h"
 #include "stage/layer/remove.h"
 #include "stage/record/use.h"
 #include "stage/snapshot/flatten.h"
@@ -20,14 +21,15 @@
 
 enum { PATHS_MAX = 4096 };
 
-struct discard_options {
+struct request {
 	struct verb_session session;
-	bool quiet;
+	struct discard_options given;
 };
 
+#define AT(member) offsetof(struct request, given.member)
 static const struct option options[] = {
-	VERB_SESSION_OPTIONS(struct discard_options),
-	{ 0, "quiet", NULL, "say nothing when it worked", OPTION_FLAG, offsetof(struct discard_options, quiet) },
+	VERB_SESSION_OPTIONS(struct request),
+	DISCARD_OPTIONS(AT),
 };
 
 /* The tree nearest to an absolute path, and the path in it. */
@@ -173,18 +175,18 @@ static bool is_unreadable(int r)
 int cmd_discard(int argc, char **argv, struct err *err)
 {
 	cleanup_stage_lock struct stage_lock lock = STAGE_LOCK_NONE;
-	struct discard_options given = { 0 };
+	struct request request = { 0 };
 	uint64_t dropped = 0;
-	int rest, r = options_parse(options, ARRAY_SIZE(options), &given, argc, argv, true, &rest, err);
+	int rest, r = options_parse(options, ARRAY_SIZE(options), &request, argc, argv, true, &rest, err);
 
-	if (r == 0 && (!given.session.state || !given.session.id))
+	if (r == 0 && (!request.session.state || !request.session.id))
 		r = err_set(err, ERR_USAGE, EINVAL, "discard", "atoll-stage discard is run by atoll");
 	if (r == 0)
-		r = stage_lock_open(given.session.state, given.session.id, &lock, err);
+		r = stage_lock_open(request.session.state, request.session.id, &lock, err);
 	if (rest == argc && is_unreadable(r)) {
-		r = discard_unreadable(&given.session, err);
-		if (r == 0 && !given.quiet)
-			printf("%s holds no staged changes any more\n", given.session.id);
+		r = discard_unreadable(&request.session, err);
+		if (r == 0 && !request.given.quiet)
+			printf("%s holds no staged changes any more\n", request.session.id);
 		return r;
 	}
 	if (r == 0)
@@ -195,7 +197,7 @@ int cmd_discard(int argc, char **argv, struct err *err)
 		r = layer_gc_layers(&lock, err);
 	if (r < 0)
 		return r;
-	if (!given.quiet)
+	if (!request.given.quiet)
 		say(&lock, rest == argc, dropped);
 	if (fflush(stdout) != 0)
 		return err_set(err, ERR_STATE, EIO, "discard", "stdout cannot be written");

@@ -3,18 +3,10 @@
 
 #include "prog/atoll/review/review.h"
 #include "prog/atoll/verb/cmd.h"
+#include "stage/change/review-options.h"
 
-struct diff_options {
-	bool patch, stat, json, flagged;
-};
-
-static const struct option options[] = {
-	{ 'p', "patch", NULL, "show the lines that differ", OPTION_FLAG, offsetof(struct diff_options, patch) },
-	{ 0, "stat", NULL, "show a line for each path (the default)", OPTION_FLAG,
-	  offsetof(struct diff_options, stat) },
-	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct diff_options, json) },
-	{ 0, "flagged", NULL, "only what is flagged", OPTION_FLAG, offsetof(struct diff_options, flagged) },
-};
+#define AT(member) offsetof(struct diff_options, member)
+static const struct option options[] = { DIFF_OPTIONS(AT) };
 
 static int run_verb(int argc, char **argv, struct err *err)
 {

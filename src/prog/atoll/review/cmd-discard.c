@@ -2,16 +2,12 @@
 #include "client/dry-run-end.h"
 #include "prog/atoll/review/review.h"
 #include "prog/atoll/verb/cmd.h"
+#include "stage/change/review-options.h"
 
 /* `atoll discard`: drops what a session staged, all of it or these dirs. */
 
-struct discard_options {
-	bool quiet;
-};
-
-static const struct option options[] = {
-	{ 'q', "quiet", NULL, "say nothing when it worked", OPTION_FLAG, offsetof(struct discard_options, quiet) },
-};
+#define AT(member) offsetof(struct discard_options, member)
+static const struct option options[] = { DISCARD_OPTIONS(AT) };
 
 static int run_verb(int argc, char **argv, struct err *err)
 {

@@ -3,23 +3,10 @@
 
 #include "prog/atoll/review/review.h"
 #include "prog/atoll/verb/cmd.h"
+#include "stage/change/review-options.h"
 
-struct undo_options {
-	const char *number;
-	bool list, dry_run, rehearse, quiet, json;
-};
-
-static const struct option options[] = {
-	{ 'n', "apply", "N", "the apply with this number, instead of the newest", OPTION_TEXT,
-	  offsetof(struct undo_options, number) },
-	{ 0, "list", NULL, "list what was applied", OPTION_FLAG, offsetof(struct undo_options, list) },
-	{ 0, "dry-run", NULL, "say what would be done, and do nothing", OPTION_FLAG,
-	  offsetof(struct undo_options, dry_run) },
-	{ 0, "rehearse", NULL, "say whether it can be taken back, and change nothing at all", OPTION_FLAG,
-	  offsetof(struct undo_options, rehearse) },
-	{ 'q', "quiet", NULL, "say only what was left", OPTION_FLAG, offsetof(struct undo_options, quiet) },
-	{ 0, "json", NULL, "one JSON object, with exact names", OPTION_FLAG, offsetof(struct undo_options, json) },
-};
+#define AT(member) offsetof(struct undo_options, member)
+static const struct option options[] = { UNDO_OPTIONS(AT) };
 
 static int run_verb(int argc, char **argv, struct err *err)
 {
