@@ -2,9 +2,12 @@
 """`atoll policy`: questions about policies, answered by the program that a run would use."""
 import json
 import os
+import re
 import subprocess
 
 import pytest
+
+from atoll import ROOT
 
 
 def explain(sandbox, *words):
@@ -259,3 +262,19 @@ def test_the_compiler_confines_itself(sandbox):
     opened = next(i for i, line in enumerate(lines) if ".yaml" in line and line.startswith("open"))
     assert filtered < opened
     assert any("PR_SET_NO_NEW_PRIVS" in line for line in lines[:filtered])
+
+
+def examples_of_the_page():
+    """(first line, text) of each policy in atoll-policy(5); a part of one gets what a policy begins with."""
+    page = (ROOT / "doc" / "man" / "atoll-policy.5.scd").read_text(encoding="utf-8")
+    for text in re.findall(r"^```\n(.*?)^```", page, re.S | re.M):
+        if not text.startswith("$"):
+            begin = "" if "atoll: 1" in text else "atoll: 1\n"
+            yield begin + ("" if "extends:" in text else "extends: medium\n") + text
+
+
+@pytest.mark.parametrize("number", range(len(list(examples_of_the_page()))))
+def test_the_examples_of_the_man_page_are_correct_policies(sandbox, number):
+    text = list(examples_of_the_page())[number]
+    done = sandbox.run_atoll("policy", "check", sandbox.policy(text, "example.yaml"))
+    assert done.code == 0 and "is valid" in done.out, (text, done)
