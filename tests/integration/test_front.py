@@ -73,7 +73,7 @@ def test_keys_are_asked_for(front):
         assert (status, error["code"]) == (401, 401)
 
 
-@pytest.mark.parametrize("method, path, body, expected", [
+BAD_REQUESTS = [
     ("GET", "/nowhere", None, 404),
     ("PATCH", "/sandboxes/abc", None, 405),
     ("GET", "/sandboxes/..%2fetc", None, 404),
@@ -91,7 +91,10 @@ def test_keys_are_asked_for(front):
     ("POST", "/v2/sandboxes", "x" * (2 << 20), 413),
     ("POST", "/v3/templates", "{}", 501),
     ("GET", "/v2/sandboxes", "a body", 413),
-])
+]
+
+
+@pytest.mark.parametrize("method, path, body, expected", BAD_REQUESTS, ids=map(str, range(len(BAD_REQUESTS))))
 def test_bad_requests_are_refused_by_name(front, method, path, body, expected):
     status, _, answer = request(front, method, path, body, {"X-API-KEY": "e2b_00"})
     error = json.loads(answer)
@@ -270,7 +273,7 @@ def test_a_sandbox_that_goes_cuts_its_streams(front):
     front.commands[1]["process"].kill()
 
 
-@pytest.mark.parametrize("body, code", [
+BAD_MESSAGES = [
     (b"", "invalid_argument"),
     (b"\0\0\0\0", "invalid_argument"),
     (b"\0\0\0\0\0", "invalid_argument"),
@@ -282,7 +285,10 @@ def test_a_sandbox_that_goes_cuts_its_streams(front):
     (connect.envelope(b'{"process":{"cmd":"no-such-program"}}'), "invalid_argument"),
     (connect.envelope(b'{"process":{"cmd":"a\\u0000b"}}'), "invalid_argument"),
     (connect.envelope(json.dumps({"process": {"cmd": "a", "args": ["x" * 60000]}}).encode()), "invalid_argument"),
-])
+]
+
+
+@pytest.mark.parametrize("body, code", BAD_MESSAGES, ids=map(str, range(len(BAD_MESSAGES))))
 def test_bad_messages_end_their_stream_alone(front, body, code):
     status, _, answer = request(front, "POST", "/process.Process/Start", body,
                                 {**connect.INSIDE, "Content-Type": "application/connect+json"})

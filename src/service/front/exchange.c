@@ -169,6 +169,20 @@ int exchange_user(struct exchange *exchange, char out[65])
 	return r;
 }
 
+int exchange_file_user(struct exchange *exchange, char out[65])
+{
+	int r = query_get(exchange->query, "username", out, 65);
+
+	if (r == 0 || (r > 0 && !out[0]))
+		return exchange_user(exchange, out);
+	for (const char *c = out; r > 0 && *c; c++)
+		if (!(*c > ' ' && *c < 0x7f))
+			r = -EINVAL;
+	if (r < 0)
+		exchange_fail(exchange, 401, CONNECT_UNAUTHENTICATED, "\"username\" of the query names no user");
+	return r;
+}
+
 void exchange_put_path_values(const struct exchange *exchange, struct buf *out)
 {
 	for (size_t i = 0; i < exchange->match.value_count; i++)

@@ -22,7 +22,7 @@ struct exchange;
 
 /* What becomes of a request; each may be NULL. data of the exchange belongs to them. */
 struct exchange_handler {
-	/* The head has come. May answer, or suspend. */
+	/* The head has come. May answer, but not suspend. */
 	void (*begin)(struct exchange *exchange);
 	/* A piece of the body: returns how much of it was taken; less: it has suspended. NULL: it is gathered. */
 	size_t (*take)(struct exchange *exchange, const char *bytes, size_t size);
@@ -88,6 +88,9 @@ void exchange_send(struct exchange *exchange, launcher_replied replied);
 
 /* The user inside that the request names: 1, 0; -EINVAL, and it has been answered. */
 int exchange_user(struct exchange *exchange, char out[65]);
+
+/* The same of a request about files, whose query may name one ("username"). */
+int exchange_file_user(struct exchange *exchange, char out[65]);
 
 /* Puts what the path says (ids) as values. */
 void exchange_put_path_values(const struct exchange *exchange, struct buf *out);

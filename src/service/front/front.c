@@ -13,6 +13,7 @@
 #include "service/front/process.h"
 #include "service/front/serve.h"
 #include "service/front/state.h"
+#include "service/front/watch.h"
 #include "service/protocol/value.h"
 
 enum { NS_PER_MS = 1000000, TICK_MS = 1000, BUSY_TICK_MS = 250, PEM_MAX = 256 << 10 };
@@ -113,6 +114,7 @@ static int serve(struct front *front, struct err *err)
 			ticked_ms = front->now_ms;
 			serve_tick(front);
 			process_tick(front);
+			watch_tick(front);
 		}
 		r = loop_step(&front->loop, serve_turn(front, (int)tick_ms));
 		if (r == -EPIPE || r == -ECONNRESET)

@@ -15,6 +15,9 @@ const struct exchange_handler *handlers_find(enum route_handler handler)
 		[ROUTE_CONTROL] = &control_handler, [ROUTE_UNSERVED] = &unserved_handler,
 		[ROUTE_HEALTH] = &health_handler, [ROUTE_START] = &start_handler, [ROUTE_ATTACH] = &attach_handler,
 		[ROUTE_PROCESS] = &process_handler, [ROUTE_INPUT] = &input_handler,
+		[ROUTE_DOWNLOAD] = &download_handler, [ROUTE_UPLOAD] = &upload_handler,
+		[ROUTE_FILESYSTEM] = &filesystem_handler, [ROUTE_WATCH] = &watch_handler,
+		[ROUTE_WATCHER] = &watcher_handler,
 	};
 
 	return handlers[handler] ? handlers[handler] : &unserved_handler;

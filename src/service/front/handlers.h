@@ -9,6 +9,8 @@
 #include "service/front/exchange.h"
 
 extern const struct exchange_handler control_handler, health_handler, unserved_handler;
+extern const struct exchange_handler download_handler, upload_handler;
+extern const struct exchange_handler filesystem_handler, watch_handler, watcher_handler;
 extern const struct exchange_handler start_handler, attach_handler, process_handler, input_handler;
 
 /* The handler of a route's row, static; one that answers 501 where a row has none of its own. */

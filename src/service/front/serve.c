@@ -17,6 +17,7 @@ enum {
 	IDLE_S = 75,             /* a connection on which nothing happens */
 	HEAD_MS = 60000,         /* from a connection's beginning, or the end of a request, to the next head */
 	URI_MAX = 16 << 10,
+	DISCARD_MAX = 256 << 20, /* bytes of a file behind a failure */
 	EXCESS = 4,              /* bodies beyond the bound are read and thrown away, up to so many times it */
 };
 
@@ -155,6 +156,12 @@ static bool is_type_read(const struct exchange *exchange)
 	return !(flags & (ROUTE_STREAMED | ROUTE_UNARY)) || (type && strncasecmp(type, wanted, strlen(wanted)) == 0);
 }
 
+/* How much of a body is read, if only to be thrown away. */
+static uint64_t body_bound(const struct exchange *exchange)
+{
+	return EXCESS * ((uint64_t)exchange->body.max + URI_MAX);
+}
+
 static bool is_body_bounded(const struct exchange *exchange, uint64_t max)
 {
 	const char *length = exchange_header(exchange, "Content-Length");
@@ -189,7 +196,8 @@ static void begin(struct exchange *exchange)
 	}
 	buf_done(&exchange->body);
 	buf_init(&exchange->body, route->body_max);
-	if (route->body_max != UINT32_MAX && !is_body_bounded(exchange, route->body_max)) {
+	/* A little more is read and refused then: who has not said it all might not hear why. */
+	if (route->body_max != UINT32_MAX && !is_body_bounded(exchange, body_bound(exchange))) {
 		exchange_fail(exchange, 413, CONNECT_RESOURCE_EXHAUSTED, "the body is too large");
 		return;
 	}
@@ -204,20 +212,20 @@ static bool take_body(struct exchange *exchange, const char *bytes, size_t *size
 
 	if (handler && handler->take) {
 		*size -= handler->take(exchange, bytes, *size);
-		return true;
+		return exchange->excess <= DISCARD_MAX;
 	}
 	/* Beyond its bound the buffer keeps nothing: capacity counts what is thrown away. */
 	buf_put(&exchange->body, bytes, *size);
 	if (buf_error(&exchange->body) < 0)
 		exchange->excess += *size;
 	*size = 0;
-	return exchange->excess <= EXCESS * (exchange->body.max + URI_MAX);
+	return exchange->excess <= body_bound(exchange);
 }
 
 static void run(struct exchange *exchange)
 {
 	exchange->is_body_done = true;
-	if (exchange->excess)
+	if (exchange->excess && !exchange->handler->take)
 		exchange_fail(exchange, 413, CONNECT_RESOURCE_EXHAUSTED, "the body is too large");
 	else
 		exchange->handler->run(exchange);
