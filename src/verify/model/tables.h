@@ -69,6 +69,15 @@ struct wrapper {
 	bool takes_input, has_assignments;
 };
 
+/* What says that a program is to show what it would do, and to do nothing. */
+struct trial {
+	const char *name;
+	const char *letters; /* the first is the option, the others may stand beside it: -an; "": there is none */
+	const char *options; /* others, separated by spaces */
+	const char *valued;  /* those whose value is the next word, see option_size(): it is no option */
+	const char *verbs;   /* the first word must be one of them; NULL: whichever */
+};
+
 enum effect_kind {
 	EFFECT_NONE,	   /* of no interest; no OP_CALL for it */
 	EFFECT_SHELL,	   /* target: a text for the shell */
@@ -169,6 +178,8 @@ struct language_tables {
 struct tables {
 	struct vec programs;                              /* of struct program_effect; several may have one name */
 	struct vec wrappers;                              /* of struct wrapper */
+	struct vec trials;                                /* of struct trial */
+	struct vec verbs_first;                           /* of const char *: programs that read all options first */
 	struct vec transfers[TRANSFER_PROGRAM_COUNT];     /* of struct transfer_option */
 	struct language_tables languages[LANGUAGE_COUNT]; /* of Python and JavaScript */
 };

@@ -322,6 +322,8 @@ static const struct key file_keys[] = {
 	{ "programs", 0, tables_read_programs },
 	{ "rules", 0, read_rules },
 	{ "transfers", 0, tables_read_transfers },
+	{ "trials", 0, tables_read_trials },
+	{ "verbs-first", 0, tables_read_verbs_first },
 	{ "wrappers", 0, tables_read_wrappers },
 };
 

@@ -9,7 +9,7 @@
 #include "lang/yaml/node.h"
 #include "verify/rules/compiled.h"
 
-enum { READ_TEXT_MAX = 200 };
+enum { READ_TEXT_MAX = 255 };
 
 /* One file while it is read. */
 struct loader {

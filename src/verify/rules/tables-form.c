@@ -10,7 +10,7 @@
  */
 
 enum {
-	ROW_TEXTS_MAX = 4,
+	ROW_TEXTS_MAX = 5,
 	ROW_SIZE_MIN = 6, /* a name of no letters */
 	TRAITS_ALL = (TRAIT_STARTS << 1) - 1,
 	CONTEXT_ALL = (CONTEXT_INSTALL << 1) - 1,
@@ -141,6 +141,11 @@ static const struct row_form wrappers = {
 	sizeof(struct wrapper), sizeof(struct wrapper_numbers), true,
 	{ 0, offsetof(struct wrapper, valued), offsetof(struct wrapper, subcommand) }, 3, 2, get_wrapper, set_wrapper,
 };
+static const struct row_form trials = {
+	sizeof(struct trial), 0, true,
+	{ 0, offsetof(struct trial, letters), offsetof(struct trial, options), offsetof(struct trial, valued),
+	  offsetof(struct trial, verbs) }, 5, 4,
+};
 static const struct row_form calls = {
 	sizeof(struct effect), sizeof(struct effect_numbers), true,
 	{ 0, offsetof(struct effect, keyword), offsetof(struct effect, second_keyword),
@@ -150,6 +155,7 @@ static const struct row_form aliases = {
 	sizeof(struct name_alias), 0, true, { 0, offsetof(struct name_alias, means) }, 2, 2,
 };
 static const struct row_form names = { sizeof(const char *), 0, false, { 0 }, 1, 1 };
+static const struct row_form sorted_names = { sizeof(const char *), 0, true, { 0 }, 1, 1 };
 
 static const char **text_of(void *row, size_t offset)
 {
@@ -225,6 +231,8 @@ struct part {
 static const struct part parts[] = {
 	{ offsetof(struct tables, programs), &programs },
 	{ offsetof(struct tables, wrappers), &wrappers },
+	{ offsetof(struct tables, trials), &trials },
+	{ offsetof(struct tables, verbs_first), &sorted_names },
 	{ offsetof(struct tables, transfers[TRANSFER_CURL]), &transfers },
 	{ offsetof(struct tables, transfers[TRANSFER_WGET]), &transfers },
 	LANGUAGE_PARTS(LANGUAGE_PYTHON),
@@ -255,7 +263,8 @@ bool tables_are_whole(const struct tables *tables)
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		const struct vec *rows = (const struct vec *)((const char *)tables + parts[i].offset);
 
-		if (!rows->count && parts[i].form != &names && parts[i].form != &aliases)
+		if (!rows->count && parts[i].form != &names && parts[i].form != &sorted_names &&
+		    parts[i].form != &aliases)
 			return false;
 	}
 	return true;

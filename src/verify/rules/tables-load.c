@@ -9,8 +9,8 @@
 #include "base/str.h"
 
 /*
- * The tables of files of rules: programs, transfers, wrappers, languages (doc/format/verify-tables.md). A row of a name
- * that is there already is an error, so that a file adds to what is known and never changes it.
+ * The tables of files of rules (doc/format/verify-tables.md). A row of a name that is there already is an error, so
+ * that a file adds to what is known and never changes it.
  */
 
 static const char *const effect_names[EFFECT_KIND_COUNT] = {
@@ -261,6 +261,54 @@ void tables_read_wrappers(struct loader *loader, const struct node *node, void *
 	read_rows(loader, node, target, read_wrapper);
 }
 
+/* ---- trials ---- */
+
+static const struct key trial_keys[] = {
+	{ "letters", offsetof(struct trial, letters), read_text },
+	{ "options", offsetof(struct trial, options), read_text },
+	{ "valued", offsetof(struct trial, valued), read_text },
+	{ "verbs", offsetof(struct trial, verbs), read_text },
+};
+
+static void read_trial(struct loader *loader, const struct node *node, const char *name, void *target)
+{
+	struct trial draft = { name, no_options, no_options, no_options, NULL }, *row;
+
+	(void)target;
+	read_map(loader, node, trial_keys, ARRAY_SIZE(trial_keys), &draft);
+	if (!*draft.letters && !*draft.options)
+		diag_add(loader->diags, node->place, "a trial needs options or letters");
+	row = add_row(loader, node, &loader->rules->tables.trials, sizeof *row);
+	if (row)
+		*row = draft;
+}
+
+void tables_read_trials(struct loader *loader, const struct node *node, void *target)
+{
+	read_rows(loader, node, target, read_trial);
+}
+
+static void take_name(struct loader *loader, const struct node *item, void *target)
+{
+	const char **row = add_row(loader, item, target, sizeof *row);
+
+	if (!row)
+		return;
+	*row = no_options;
+	read_text(loader, item, row);
+}
+
+static void read_names(struct loader *loader, const struct node *node, void *target)
+{
+	read_each(loader, node, target, take_name);
+}
+
+void tables_read_verbs_first(struct loader *loader, const struct node *node, void *target)
+{
+	(void)target;
+	read_names(loader, node, &loader->rules->tables.verbs_first);
+}
+
 /* ---- languages ---- */
 
 static void read_effect_kind(struct loader *loader, const struct node *node, void *target)
@@ -357,21 +405,6 @@ static void read_aliases(struct loader *loader, const struct node *node, void *t
 	read_rows(loader, node, target, read_alias);
 }
 
-static void take_name(struct loader *loader, const struct node *item, void *target)
-{
-	const char **row = add_row(loader, item, target, sizeof *row);
-
-	if (!row)
-		return;
-	*row = no_options;
-	read_text(loader, item, row);
-}
-
-static void read_names(struct loader *loader, const struct node *node, void *target)
-{
-	read_each(loader, node, target, take_name);
-}
-
 static const struct key language_keys[] = {
 	{ "aliases", offsetof(struct language_tables, aliases), read_aliases },
 	{ "calls", offsetof(struct language_tables, calls), read_calls },
@@ -427,6 +460,8 @@ void tables_finish(struct tables *tables, struct diags *diags)
 {
 	finish_programs(diags, &tables->programs);
 	finish_rows(diags, &tables->wrappers, sizeof(struct wrapper));
+	finish_rows(diags, &tables->trials, sizeof(struct trial));
+	finish_rows(diags, &tables->verbs_first, sizeof(const char *));
 	for (size_t i = 0; i < TRANSFER_PROGRAM_COUNT; i++)
 		finish_rows(diags, &tables->transfers[i], sizeof(struct transfer_option));
 	for (size_t i = 0; i < LANGUAGE_COUNT; i++) {

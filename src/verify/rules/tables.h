@@ -9,16 +9,18 @@
 #include "verify/rules/read.h"
 #include "wire/frame.h"
 
-/* For the keys programs, transfers, wrappers and languages of a file; target is not used. */
+/* For the keys of a file that are called so; target is not used. */
 void tables_read_programs(struct loader *loader, const struct node *node, void *target);
 void tables_read_transfers(struct loader *loader, const struct node *node, void *target);
+void tables_read_trials(struct loader *loader, const struct node *node, void *target);
+void tables_read_verbs_first(struct loader *loader, const struct node *node, void *target);
 void tables_read_wrappers(struct loader *loader, const struct node *node, void *target);
 void tables_read_languages(struct loader *loader, const struct node *node, void *target);
 
 /* Sorts them once all files are there; two rows of one name are errors in diags. */
 void tables_finish(struct tables *tables, struct diags *diags);
 
-/* Whether there is any program, wrapper, transfer, and any call of each language: judging without is blind. */
+/* Whether there is any program, wrapper, transfer, trial, and any call of each language: judging without is blind. */
 bool tables_are_whole(const struct tables *tables);
 
 /* As fields of a frame (doc/format/verify-rules.md). */

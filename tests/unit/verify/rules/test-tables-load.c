@@ -23,6 +23,7 @@
 /* One row of each table, which rules that are kept must have. */
 #define ROWS                                                                                                           \
 	"programs: {rm: {does: remove}, b: [{does: read}, {does: write, to: last}], c: {like: curl}}\n"                \
+	"trials: {t: {options: --try, valued: a b}}\n"                                                                 \
 	"wrappers: {w: {}}\n"                                                                                          \
 	"transfers: {curl: {sent: -d}, wget: {written: [-O]}}\n"                                                       \
 	"languages:\n"                                                                                                 \
@@ -58,9 +59,12 @@ static void what_is_wrong_is_refused(void **state)
 		{ "programs: {p: {like: emacs}}", "own.yaml:2: \"emacs\" is no program that others are like" },
 		{ "programs: {p: {does: read, traits: \"!force\"}}", "own.yaml:2: \"!\" is for conditions of rules" },
 		{ "programs: {p: {does: read, recursive: rr}}", "own.yaml:2: one letter or digit is wanted here" },
-		{ "programs: {\"\": {does: read}}", "own.yaml:2: a name has 1 to 200 bytes" },
+		{ "programs: {\"\": {does: read}}", "own.yaml:2: a name has 1 to 255 bytes" },
 		{ "programs: {p: [{like: dd}, {does: read}]}", "tables:0: \"p\" is like another program and more" },
 		{ "wrappers: {w: {skips: 9}}", "own.yaml:2: a number from 0 to 8 is wanted here" },
+		{ "trials: {t: {verbs: go}}", "own.yaml:2: a trial needs options or letters" },
+		{ "trials: {t: {options: -n}, t: {letters: n}}", "tables:0: there are two rows of \"t\"" },
+		{ "verbs-first: [git, git]", "tables:0: there are two rows of \"git\"" },
 		{ "wrappers: {w: {}, w: {}}", "tables:0: there are two rows of \"w\"" },
 		{ "transfers: {curl: {sent: data}}", "own.yaml:2: an option begins with \"-\"" },
 		{ "transfers: {curl: {sent: -d, other: -d}}", "tables:0: there are two rows of \"-d\"" },
