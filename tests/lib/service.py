@@ -155,7 +155,8 @@ class Service:
     def said(self):
         if self.process.poll() is None:
             return "it runs"
-        return self.process.stderr.read().decode()
+        os.set_blocking(self.process.stderr.fileno(), False)
+        return (self.process.stderr.read() or b"").decode()
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

@@ -39,6 +39,8 @@ static const struct start_field fields[] = {
 	{ "record", FIELD_STRING, AT(setup.record) },
 	{ "replay", FIELD_STRING, AT(setup.replay) },
 	{ "host_ports", FIELD_STRINGS, AT(host_ports) },
+	{ "home_from", FIELD_STRING, AT(starter.home_from) },
+	{ "user_name", FIELD_STRING, AT(starter.user_name) },
 	{ "origin", FIELD_STRING, AT(origin) },
 	{ "snapshot", FIELD_STRING, AT(snapshot) },
 	{ "policy", FIELD_FD, AT(setup.policy_fd) },
@@ -64,12 +66,10 @@ static const struct start_field fields[] = {
 	{ "pty", FIELD_U64, AT(pty) },
 	{ "umask", FIELD_U64, AT(umask) },
 	{ "deadline_ms", FIELD_U64, AT(starter.deadline_ms) },
-	{ "home_from", FIELD_STRING, AT(starter.home_from) },
-	{ "user_name", FIELD_STRING, AT(starter.user_name) },
 };
 #undef AT
 
-enum { STARTED_ALONE = 9 };
+enum { STARTED_ALONE = 11 };
 
 static void started_done(struct started *started)
 {

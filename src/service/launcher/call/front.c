@@ -245,7 +245,9 @@ static int spawn(struct front *front, int theirs)
 {
 	const char *const argv[] = { "atoll-front", NULL }, *const env[] = { NULL };
 	struct spawn start = { .program = front->setup->program, .argv = argv, .env = env, .unblocks_signals = true,
-			       .fds = { { theirs, SERVICE_FD } }, .fd_count = 1 };
+			       .fds = { { theirs, SERVICE_FD }, { SPAWN_NULL, STDIN_FILENO }, { SPAWN_NULL,
+			STDOUT_FILENO } },
+			       .fd_count = 3 };
 	pid_t pid;
 	int r = spawn_start(&start, &pid);
 
