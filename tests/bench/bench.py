@@ -4,8 +4,9 @@
 
   bench.py --build build [--quick] [--ahead] [--as root|user|both] [--json FILE] [SECTION…]
 
-Sections: start rules exec exec-gate rate memory work gate mediation monitor stage stages verify (none named: all). All
-contenders of a table run round-robin in one run, so that drift hits all alike. Nothing here fails for a missed budget.
+Sections: start rules exec exec-gate rate parked memory work gate mediation monitor stage stages verify (none named:
+all). All contenders of a table run round-robin in one run, so that drift hits all alike. Nothing here fails for a
+missed budget.
 """
 import argparse
 import atexit
@@ -24,6 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gate
 import mediation
 import monitoring
+import parking
 import staging
 import verifying
 import workloads
@@ -365,6 +367,7 @@ def section_stages(place, report, rounds):
 
 SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30), "exec": (section_exec, 300, 50),
             "exec-gate": (section_exec_gate, 400, 100), "rate": (section_rate, 2400, 600),
+            "parked": (parking.section_parked, 100, 20),
             "memory": (section_memory, 1, 1), "work": (section_work, 15, 9), "gate": (gate.section_gate, 100, 20),
             "mediation": (mediation.section_mediation, 200, 50),
             "monitor": (monitoring.section_monitor, 25, 7),

@@ -2,10 +2,11 @@
 
 /*
  * How long a program waits for a sandbox through libatoll, for bench.py:
- *	parked LEVEL|/POLICY PROJECT cold|taken|burst COUNT
+ *	parked LEVEL|/POLICY PROJECT cold|taken|burst|hold COUNT
  * cold: each is created. taken: each was parked before, one of four. Both print, a line each, the µs from the call to
  * READY. burst: COUNT are parked, and then all are taken as fast as they come: prints the µs that the calls took and
- * those until the last was READY. All of them end before it does.
+ * those until the last was READY. hold: COUNT are parked until its input ends; says so by a line. All of them end
+ * before it does.
  */
 #include <atoll.h>
 #include <stdio.h>
@@ -125,13 +126,30 @@ static void burst(long count)
 	free(all);
 }
 
+static void hold(long count)
+{
+	atoll_sandbox **all = calloc((size_t)count, sizeof *all);
+
+	for (long i = 0; i < count; i++) {
+		all[i] = park();
+		await(all[i], ATOLL_EVENT_PARKED);
+	}
+	puts("parked");
+	fflush(stdout);
+	while (getchar() != EOF)
+		continue;
+	for (long i = 0; i < count; i++)
+		atoll_sandbox_free(all[i]);
+	free(all);
+}
+
 int main(int argc, char **argv)
 {
 	extern char **environ;
 	atoll_record *places = atoll_record_new(ATOLL_CONTEXT), *what = atoll_record_new(ATOLL_POLICY);
 
 	if (argc != 5)
-		return fprintf(stderr, "usage: parked LEVEL|/POLICY PROJECT cold|taken|burst COUNT\n"), 125;
+		return fprintf(stderr, "usage: parked LEVEL|/POLICY PROJECT cold|taken|burst|hold COUNT\n"), 125;
 	how = atoll_record_new(ATOLL_SANDBOX);
 	shape = atoll_record_new(ATOLL_SHAPE);
 	check(atoll_default_places(places, (const char *const *)environ, &error));
@@ -143,6 +161,8 @@ int main(int argc, char **argv)
 	check(atoll_set_string(shape, "project", argv[2], &error));
 	if (strcmp(argv[3], "burst") == 0)
 		burst(strtol(argv[4], NULL, 10));
+	else if (strcmp(argv[3], "hold") == 0)
+		hold(strtol(argv[4], NULL, 10));
 	else
 		each(strtol(argv[4], NULL, 10), strcmp(argv[3], "taken") == 0);
 	return 0;
