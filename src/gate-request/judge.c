@@ -258,6 +258,12 @@ static int begin_question(struct access_gate *gate, const struct judged *judged,
 	if (judged->decision.verdict != VERDICT_ASK)
 		request.decision.reason = reason;
 	direct.path = path;
+	/* What was allowed for one time is for the try that follows: to be told of it is none. */
+	if (!judged->is_file) {
+		r = queue_find(gate->queue, &request, false, &outcome);
+		if (r)
+			return r < 0 ? r : reply_outcome(gate, want->id, &direct, &outcome);
+	}
 	r = queue_begin(gate->queue, &request, pending ? &waiter : NULL, &outcome);
 	if (r >= 0 && outcome.question)
 		keep_frame(gate, outcome.question, frame);

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from atoll import wait_until
-from gate import LOOPBACK, Listener, policy_text, test_hosts
+from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
 from person import ONCE, SESSION, TIME, USES, Person
 
 CLIENT = "/run/atoll/bin/atoll-request"
@@ -266,6 +266,26 @@ def test_a_host_that_was_asked_for_can_be_connected_to_once(sandbox, session):
             assert len(person.seen) == 2
     finally:
         listener.close()
+
+
+@pytest.mark.needs("curl")
+def test_a_yes_that_waits_for_the_next_try_is_not_used_up_by_the_request(sandbox):
+    """A person allows what was refused; the agent asks, hears of it, and tries again: that is the next try."""
+    web = Web()
+    fetch = f"curl -sS http://web.test:{web.port}/data"
+    ask = f"{CLIENT} net.connect web.test:{web.port} -r why"
+    script = f"{fetch}; read x; {ask} && {ask} && {fetch}; {fetch} || echo refused"
+    child = sandbox.popen(["sh", "-c", script], policy=sandbox.policy(policy_text(LOOPBACK)), env=test_hosts(),
+                          stdin=subprocess.PIPE)
+    try:
+        wait_until(lambda: json.loads(sandbox.run_atoll("ask", "--once", "--json").out or "[]"), 20, "the question")
+        said = sandbox.run_atoll("approve", "1")
+        assert said.code == 0 and "the next try" in said.out, said
+        out, _ = child.communicate(b"x\n", timeout=60)
+    finally:
+        web.close()
+    lines = out.decode().splitlines()
+    assert [line.split()[0] for line in lines] == ["allowed", "allowed", "hello", "refused"], lines
 
 
 def test_a_refusal_is_in_the_file_before_its_caller_has_heard_of_it(sandbox):
