@@ -15,12 +15,12 @@ import time
 import urllib.parse
 
 import pytest
-from pexpect import EOF
+from pexpect import EOF, TIMEOUT
 
 from atoll import ROOT, wait_until
-from gate import LOOPBACK, policy_text, test_hosts
+from gate import LOOPBACK, Web, policy_text, test_hosts
 from issuer import ACCOUNT, Issuer, challenge_of
-from model import Model
+from model import SENTENCE, Model
 
 PLACE = pathlib.Path(os.environ.get("ATOLL_AGENTS", ROOT / "build" / "agents"))
 # Shipped policy: npm package, program.
@@ -108,6 +108,16 @@ TASKS = {
 }
 
 
+def prepare(sandbox, agent, model):
+    """What an agent takes from its settings alone: how it logs in, where its server is."""
+    if agent == "gemini":
+        sandbox.write(sandbox.home / ".gemini" / "settings.json", json.dumps(
+            {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}}))
+    if agent == "opencode":
+        sandbox.write(sandbox.home / ".config" / "opencode" / "opencode.json", json.dumps(
+            {"provider": {"anthropic": {"options": {"baseURL": f"https://web.test:{model.port}/v1"}}}}))
+
+
 @pytest.mark.needs("openssl")
 @pytest.mark.parametrize("agent", TASKS)
 def test_an_agent_does_a_task_with_a_key_that_it_does_not_have(sandbox, installed, certificates, agent):
@@ -120,12 +130,7 @@ def test_an_agent_does_a_task_with_a_key_that_it_does_not_have(sandbox, installe
         rule = (f"{{host: web.test, ports: [{model.port}], inject: {{{task['inject']}, secret: model, "
                 f"env: {task['env']}}}}}")
         policy = sandbox.policy(policy_text([rule, *LOOPBACK], extends=agent))
-        if agent == "gemini":
-            sandbox.write(sandbox.home / ".gemini" / "settings.json", json.dumps(
-                {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}}))
-        if agent == "opencode":
-            sandbox.write(sandbox.home / ".config" / "opencode" / "opencode.json", json.dumps(
-                {"provider": {"anthropic": {"options": {"baseURL": f"https://web.test:{model.port}/v1"}}}}))
+        prepare(sandbox, agent, model)
         done = sandbox.run([word.format(port=model.port) for word in task["words"]], policy=policy, timeout=150,
                            options=["-e", task["url"].format(port=model.port)],
                            env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", **test_hosts(),
@@ -281,6 +286,72 @@ def test_an_agent_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, 
         assert {str(sandbox.project / name) for name in wanted} <= changed, (listed, done)
     finally:
         model.close()
+
+
+# How each one is let run a command without asking its user, and what a result is called that it sends to its model.
+RUNS = {"claude": ("--allowedTools=Bash", "tool_result"), "codex": (None, "function_call_output"),
+        "opencode": (None, "tool_result"), "gemini": (None, "functionResponse")}
+
+
+def answer_questions(sandbox, host, child):
+    """Yes to what is asked about this host, by `atoll ask` in another terminal (user) or `atoll approve` (root)."""
+    def questions():
+        listed = json.loads(sandbox.run_atoll("ask", "--once", "--json").out or "[]")
+        return [question for question in listed if host in question["subject"]]
+
+    if sandbox.identity.is_root:
+        wait_until(questions, 60, "the question is there")
+        said = sandbox.run_atoll("approve", questions()[0]["question"])
+        assert said.code == 0, said
+        return
+    asking = sandbox.spawn([sandbox.programs.atoll, "ask"], outside=True, size=(40, 160))
+    while child.poll() is None:
+        # Agents ask for other hosts as well.
+        if asking.expect([rb"([a-z0-9]{12}:[0-9]+): y yes", TIMEOUT], timeout=1) == 0:
+            number = asking.match[1].decode()
+            asking.sendline(b"y" if number in [question["question"] for question in questions()] else b"n")
+    asking.close(force=True)
+
+
+@pytest.mark.needs("openssl", "curl")
+@pytest.mark.parametrize("agent", TASKS)
+def test_an_agent_is_refused_asks_and_goes_on(sandbox, installed, certificates, agent):
+    """A host is refused and why is in its view; it asks, a person says yes, and the same command works."""
+    task, (option, kind) = TASKS[agent], RUNS[agent]
+    web = Web()
+    fetch = f"curl -sS http://other.test:{web.port}/data"
+    ask = f"/run/atoll/bin/atoll-request net.connect other.test:{web.port} -r 'the data of the task'"
+    # The reason is where limits.md says that it is; until somebody listens there is nobody to ask.
+    model = Model(certificates.context(), "", "", commands=[
+        f"{fetch} || grep other.test /run/atoll/denials.jsonl",
+        f"until {ask}; do sleep 1; done", fetch])
+    try:
+        kept = sandbox.run_atoll("secret", "set", "model", stdin=task["key"].encode())
+        assert kept.code == 0, kept
+        rule = (f"{{host: web.test, ports: [{model.port}], inject: {{{task['inject']}, secret: model, "
+                f"env: {task['env']}}}}}")
+        policy = sandbox.policy(policy_text([rule, *LOOPBACK], extends=agent))
+        prepare(sandbox, agent, model)
+        words = [word.format(port=model.port) for word in task["words"]] + [option] * bool(option)
+        child = sandbox.popen(words, policy=policy,
+                              options=["-e", task["url"].format(port=model.port)],
+                              env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", **test_hosts(),
+                                   "SSL_CERT_FILE": str(certificates.ca), task["env"]: "the caller's own"})
+        timer = threading.Timer(150, child.kill)
+        timer.start()
+        wait_until(lambda: model.results(kind), 100, "the refusal is known")
+        answer_questions(sandbox, "other.test", child)
+        out, err = child.communicate()
+        timer.cancel()
+        told = model.results(kind)
+        assert child.returncode == 0 and told, (out, err, [path for path, _, _ in model.seen])
+        # Each result as the model heard it: the reason and the way out, the yes, the data.
+        assert "network.default" in told[0] and "hello from" not in told[0], told[0][-1500:]
+        assert "a person allowed this" in told[-1] and "hello from /data" in told[-1], told[-1][-1500:]
+        assert len(web.requests) == 1 and SENTENCE.encode() in out, (web.requests, out, err)
+    finally:
+        model.close()
+        web.close()
 
 
 @pytest.mark.needs("openssl")

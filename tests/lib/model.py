@@ -2,7 +2,7 @@
 """A model server for tests: speaks as much of three APIs as agents need to write one file, and keeps what it was asked.
 
 Whoever offers a tool that writes files or runs commands is told to use it once; whoever comes back with its result, or
-offers none, is told a sentence.
+offers none, is told a sentence. With a list of commands, the tool that runs commands is used once for each, in order.
 """
 import json
 import threading
@@ -13,11 +13,11 @@ SENTENCE = "The file is written."
 
 
 class Model:
-    """HTTPS with a context of Certificates. The task: write `content` to `path`."""
+    """HTTPS with a context of Certificates. The task: write `content` to `path`, or run `commands`."""
 
-    def __init__(self, context, path, content):
+    def __init__(self, context, path, content, commands=None):
         self.web = Web(context)
-        self.port, self.path, self.content = self.web.port, str(path), content
+        self.port, self.path, self.content, self.commands = self.web.port, str(path), content, commands
         self.seen, self.lock = [], threading.Lock()
         model, base = self, self.web.server.RequestHandlerClass
 
@@ -65,6 +65,17 @@ class Model:
     def close(self):
         self.web.close()
 
+    def results(self, kind):
+        """All requests that came back with a result of this kind, as text: what the agent tells of its commands."""
+        with self.lock:
+            said = [body.get("messages") or body.get("input") or body.get("contents") for _, _, body in self.seen]
+        return [text for text in map(json.dumps, said) if f'"{kind}"' in text]
+
+    def next_command(self, what, kind):
+        """The first one of which no result is in what the agent says; None: there is no more."""
+        done = json.dumps(what).count(f'"{kind}"')
+        return self.commands[done] if done < len(self.commands) else None
+
     def command(self):
         return f"cat >{self.path} <<'END'\n{self.content}END"
 
@@ -75,7 +86,12 @@ class Model:
         is_back = "tool_result" in json.dumps(body.get("messages", [])[-1:])
         name, field = next(((name, field) for name, field in (("Write", "file_path"), ("write", "filePath"))
                             if name in names), (None, None))
-        if name and not is_back:
+        shell = next((name for name in ("Bash", "bash") if name in names), None)
+        command = self.next_command(body.get("messages"), "tool_result") if self.commands and shell else None
+        if command:
+            block = {"type": "tool_use", "id": f"toolu_{self.commands.index(command)}", "name": shell,
+                     "input": {"command": command, "description": "Runs it"}}
+        elif name and not is_back and not self.commands:
             block = {"type": "tool_use", "id": "toolu_1", "name": name,
                      "input": {field: self.path, "content": self.content}}
         else:
@@ -103,12 +119,16 @@ class Model:
     # --- OpenAI: responses. ---
 
     def responses(self, body):
-        arguments = {"shell": {"command": ["bash", "-c", self.command()]}, "local_shell": None,
-                     "shell_command": {"command": self.command()}, "exec_command": {"cmd": self.command()}}
-        name = next((tool.get("name") for tool in body.get("tools", []) if arguments.get(tool.get("name"))), None)
         is_back = "function_call_output" in json.dumps(body.get("input", []))
-        if name and not is_back:
-            item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": name,
+        command = self.command() if not is_back else None
+        if self.commands:
+            command = self.next_command(body.get("input"), "function_call_output")
+        arguments = {"shell": {"command": ["bash", "-c", command]}, "local_shell": None,
+                     "shell_command": {"command": command}, "exec_command": {"cmd": command, "yield_time_ms": 20000}}
+        name = next((tool.get("name") for tool in body.get("tools", []) if arguments.get(tool.get("name"))), None)
+        if name and command:
+            number = self.commands.index(command) if self.commands else 1
+            item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}", "name": name,
                     "arguments": json.dumps(arguments[name])}
         else:
             item = {"type": "message", "id": "msg_1", "role": "assistant",
@@ -126,7 +146,10 @@ class Model:
         declared = json.dumps(body.get("tools", []))
         is_back = "functionResponse" in json.dumps(body.get("contents", [])[-1:])
         part = {"text": SENTENCE}
-        if "write_file" in declared and not is_back:
+        command = self.next_command(body.get("contents"), "functionResponse") if self.commands else None
+        if command and "run_shell_command" in declared:
+            part = {"functionCall": {"name": "run_shell_command", "args": {"command": command, "description": "Runs"}}}
+        elif "write_file" in declared and not is_back and not self.commands:
             part = {"functionCall": {"name": "write_file", "args": {"file_path": self.path, "content": self.content}}}
         answer = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
                   "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 10, "totalTokenCount": 20}}
