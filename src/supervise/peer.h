@@ -5,6 +5,14 @@
  * The life of a companion process of a box: started, greeted, heard, watched, timed out and ended by one state machine
  * for all of them. Who uses one has what it is asked and what its answers mean. What breaks within a judgement is
  * concluded in the next turn of the loop. How the process itself is made is peer-process.h. Run by atoll-box.
+ *
+ * No peers are the processes that this loop does not talk to:
+ * - before there is a loop atoll-policy (client/compiled.h), atoll-secret (client/secrets.h) and the atoll-judge of
+ *   --narrow (client/narrow.h) are started, asked once and waited for, since nothing can begin without their answer;
+ * - the guardian (build/guardian.h) outlives the box, and hears of it by the end of a pipe alone;
+ * - fuse-overlayfs (build/fuse.h) is the kernel's, not ours to talk to; it ends with its mount;
+ * - children that act inside for one gate (gate-file/directory-move.h, build/enter-namespaces.h) are the box's own
+ *   code behind fork(2), not a program with a protocol.
  */
 
 #include <stdbool.h>
