@@ -3,13 +3,13 @@
 
 /*
  * Which staged changes are flagged: applied only where a person names them. Puts together what the policy protects by
- * name (policy/protects.h), what git keeps as data (policy/git-data.h), and where repositories are
+ * name (session/protects.h), what git keeps as data (policy/git-data.h), and where repositories are
  * (stage/change/repositories.h). Used by the box, which counts them at the end of a run, and by atoll-stage, which
  * shows and applies.
  */
 
 #include "base/buf.h"
-#include "policy/protects.h"
+#include "session/protects.h"
 #include "stage/change/change.h"
 #include "stage/change/repositories.h"
 

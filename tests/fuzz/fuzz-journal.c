@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "stage/apply/journal.h"
+#include "stage/transaction/journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -7,9 +7,9 @@
  */
 
 #include "stage/apply/applied-state.h"
-#include "stage/apply/journal.h"
-#include "stage/apply/known.h"
 #include "stage/record/paths.h"
+#include "stage/transaction/journal.h"
+#include "stage/transaction/known.h"
 
 /* One path may have been written by several transactions: its entries are chained, the newest first. */
 struct applied_entry {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "stage/apply/applied-entries.h"
-#include "stage/apply/transaction.h"
+#include "stage/transaction/transaction.h"
 
 void applied_free(struct applied_state *left)
 {

@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "stage/change/change.h"
-#include "stage/apply/transaction.h"
+#include "stage/transaction/transaction.h"
 
 enum apply_verdict {
 	APPLY_UNWANTED,      /* not asked for */

@@ -12,8 +12,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "stage/apply/known.h"
-#include "stage/apply/transaction.h"
+#include "stage/transaction/known.h"
+#include "stage/transaction/transaction.h"
 
 enum undo_verdict {
 	UNDO_UNWANTED,       /* not asked for */

@@ -34,8 +34,8 @@ int identity_at(int dir_fd, const char *name, struct identity *ret_identity) MUS
 
 /*
  * The same file with the same content, as far as can be told: all but atime and ctime. A rename changes the ctime, and
- * so does whatever is done to another name of the file; stage/apply/known.h has those that we gave. Of directories only
- * type and inode count: their content is other entries.
+ * so does whatever is done to another name of the file; stage/transaction/known.h has those that we gave. Of
+ * directories only type and inode count: their content is other entries.
  */
 bool identity_equal(const struct identity *a, const struct identity *b);
 

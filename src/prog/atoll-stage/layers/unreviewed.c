@@ -5,7 +5,7 @@
 
 #include "prog/atoll-stage/verb/opened.h"
 #include "stage/change/change.h"
-#include "stage/apply/transaction.h"
+#include "stage/transaction/transaction.h"
 
 /* What the child ends with; anything else says nothing. */
 enum {

@@ -8,7 +8,7 @@
 
 #include "prog/atoll-stage/verb/opened.h"
 #include "session/review-log.h"
-#include "stage/apply/transaction.h"
+#include "stage/transaction/transaction.h"
 
 struct audit_step {
 	struct review_log log;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/protects.h"
+#include "session/protects.h"
 
 #include <limits.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "stage/apply/journal-format.h"
+#include "stage/transaction/journal-format.h"
 #include "wire/frame.h"
 
 static void get_identity(struct frame *frame, struct identity *ret_identity)

@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "stage/apply/transaction.h"
+#include "stage/transaction/transaction.h"
 
 enum { FLAG_NOREPLACE = 1 << 0, FLAG_EXCHANGE = 1 << 1 };
 

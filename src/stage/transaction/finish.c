@@ -14,11 +14,11 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "stage/apply/transaction.h"
 #include "stage/layer/attributes.h"
 #include "stage/layer/copy.h"
 #include "stage/layer/layer.h"
 #include "stage/layer/links.h"
+#include "stage/transaction/transaction.h"
 
 static int open_path(struct transaction *transaction, uint32_t tree, const char *path)
 {

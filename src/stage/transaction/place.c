@@ -12,8 +12,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "stage/apply/transaction.h"
 #include "stage/record/use.h"
+#include "stage/transaction/transaction.h"
 
 static int fail_use(int r, struct err *err)
 {

@@ -12,7 +12,7 @@
 
 #include "os/fd.h"
 #include "os/path.h"
-#include "stage/apply/journal.h"
+#include "stage/transaction/journal.h"
 
 static char directory[] = "/tmp/atoll-unit-journal-XXXXXX";
 static int dir_fd;

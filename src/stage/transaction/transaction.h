@@ -13,9 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "stage/apply/journal.h"
-#include "stage/apply/known.h"
 #include "stage/record/record.h"
+#include "stage/transaction/journal.h"
+#include "stage/transaction/known.h"
 
 /* Names in applies/ and applies/N. */
 #define TRANSACTION_LOCK "lock"

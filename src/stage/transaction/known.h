@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "stage/record/identity.h"
-#include "stage/apply/journal.h"
+#include "stage/transaction/journal.h"
 
 struct known_entry {
 	uint64_t inode;

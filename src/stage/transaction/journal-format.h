@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "stage/apply/journal.h"
+#include "stage/transaction/journal.h"
 
 enum record {
 	RECORD_BEGIN = 1, RECORD_AREA, RECORD_OP, RECORD_DIRECTORY, RECORD_COMMIT,

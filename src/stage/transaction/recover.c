@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "stage/apply/transaction.h"
+#include "stage/transaction/transaction.h"
 
 /* Of one undo; more is removed at once. */
 enum { UNDONE_FILES_MAX = 20000, UNDONE_BYTES_MAX = 64 << 20 };

@@ -6,7 +6,7 @@
  * never counts. The reader believes nothing: numbers are checked against the plan, paths against the rules of a path.
  */
 
-#include "stage/apply/journal.h"
+#include "stage/transaction/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
-#include "stage/apply/journal-format.h"
+#include "stage/transaction/journal-format.h"
 #include "wire/frame.h"
 
 enum { PENDING_FLUSH = 1 << 20 };

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "policy/decide.h"
-#include "policy/protects.h"
+#include "session/protects.h"
 
 static const char *const git[] = { "/**/.git/*", NULL };
 static const struct file_rule files[] = { { "/p", FILE_STAGE, 0, NULL, { "files.stage[0]", "", 0 } } };

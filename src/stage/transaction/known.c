@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stage/apply/known.h"
+#include "stage/transaction/known.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * removes the slots; from then on recovery goes on with the ops that are not done.
  */
 
-#include "stage/apply/transaction.h"
+#include "stage/transaction/transaction.h"
 
 #include <dirent.h>
 #include <errno.h>
