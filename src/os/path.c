@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 int path_open2(int dir_fd, const char *path, uint64_t flags, mode_t mode, uint64_t resolve)
@@ -175,23 +176,6 @@ int path_remove_tree(int dir_fd, const char *path)
 	return remove_entry(dir_fd, path, st.st_dev);
 }
 
-int path_make_apart(const char *parent, const char *name, mode_t mode)
-{
-	cleanup_fd int fd = fd_open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0);
-	int before, apart, r;
-	bool is_known;
-
-	if (fd < 0)
-		return fd;
-	is_known = ioctl(fd, FS_IOC_GETFLAGS, &before) == 0;
-	apart = is_known ? before | FS_TOPDIR_FL : 0;
-	is_known = is_known && ioctl(fd, FS_IOC_SETFLAGS, &apart) == 0;
-	r = mkdirat(fd, name, mode) < 0 ? -errno : 0;
-	if (is_known)
-		(void)!ioctl(fd, FS_IOC_SETFLAGS, &before);
-	return r;
-}
-
 int path_chmod(int path_fd, mode_t mode)
 {
 	char link[32];
@@ -213,4 +197,38 @@ int path_rename_new(const char *from, const char *to)
 	if (errno != EINVAL || access(to, F_OK) == 0)
 		return errno == EINVAL ? -EEXIST : -errno;
 	return rename(from, to) < 0 ? -errno : 0;
+}
+
+/* The group is chosen by the name: all users' directories of one name would lie in one. */
+static int make_apart(int parent_fd, const char *name, mode_t mode)
+{
+	int before, apart, r;
+	bool is_known = ioctl(parent_fd, FS_IOC_GETFLAGS, &before) == 0;
+
+	apart = is_known ? before | FS_TOPDIR_FL : 0;
+	is_known = is_known && ioctl(parent_fd, FS_IOC_SETFLAGS, &apart) == 0;
+	r = mkdirat(parent_fd, name, mode) < 0 ? -errno : 0;
+	if (is_known)
+		(void)!ioctl(parent_fd, FS_IOC_SETFLAGS, &before);
+	return r;
+}
+
+int path_make_apart(const char *parent, const char *name, mode_t mode)
+{
+	cleanup_fd int fd = fd_open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0);
+	char first[PATH_MAX], last[PATH_MAX], random[SESSION_ID_SIZE];
+	int r = fd < 0 ? fd : random_session_id(random);
+
+	if (r == 0)
+		r = str_format(first, sizeof first, "%s/%s.%s", parent, name, random);
+	if (r == 0)
+		r = path_join(last, sizeof last, parent, name);
+	if (r == 0)
+		r = make_apart(fd, path_basename(first), mode);
+	if (r < 0)
+		return r;
+	r = path_rename_new(first, last);
+	if (r < 0)
+		(void)!rmdir(first);
+	return r;
 }

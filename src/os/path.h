@@ -45,8 +45,9 @@ int path_make_directories(int dir_fd, const char *path, mode_t mode) MUST_USE;
 int path_remove_tree(int dir_fd, const char *path) MUST_USE;
 
 /*
- * mkdir(2) of a directory that shall lie far from what is beside it: on ext4 in the emptiest block group of the disk
- * (chattr(1), attribute T, set on the parent meanwhile). Where that is not known it is an ordinary one.
+ * mkdir(2) of a directory that shall lie far from what is beside it: on ext4 in an empty block group of the disk
+ * (chattr(1), attribute T, set on the parent meanwhile). Where that is not known it is an ordinary one. ext4 begins to
+ * look at a group that it takes from the name, so it is made under a name by chance and renamed.
  */
 int path_make_apart(const char *parent, const char *name, mode_t mode) MUST_USE;
 

@@ -103,14 +103,18 @@ static void directories_are_made_where_they_lack(void **state)
 
 static void one_apart_is_made_once_and_leaves_no_attribute(void **state)
 {
-	struct stat st;
+	struct stat st, parent, grown;
 	int before = 0, after = 0;
 	bool has_flags = ioctl(dir_fd, FS_IOC_GETFLAGS, &before) == 0;
 
+	assert_int_equal(fstat(dir_fd, &parent), 0);
 	assert_int_equal(path_make_apart(directory, "apart", 0700), 0);
 	assert_int_equal(fstatat(dir_fd, "apart", &st, AT_SYMLINK_NOFOLLOW), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 0700);
 	assert_int_equal(path_make_apart(directory, "apart", 0700), -EEXIST);
+	/* Nothing stays of the name by chance, of the second time neither. */
+	assert_int_equal(fstat(dir_fd, &grown), 0);
+	assert_int_equal(grown.st_nlink, parent.st_nlink + (parent.st_nlink > 1));
 	assert_int_equal(path_make_apart("/nonexistent", "apart", 0700), -ENOENT);
 	if (has_flags)
 		assert_int_equal(ioctl(dir_fd, FS_IOC_GETFLAGS, &after), 0);
