@@ -92,7 +92,7 @@ def start(front, *argv, **more):
 
 def outcome(stream):
     """What a stream of a process came to: its pid, its output by stream, and its end."""
-    pid, output, end = None, {"stdout": b"", "stderr": b"", "pty": b""}, None
+    pid, output, end = None, {"stdout": bytearray(), "stderr": bytearray(), "pty": bytearray()}, None
     for event in stream:
         if "start" in event:
             pid = event["start"]["pid"]

@@ -6,7 +6,9 @@ directory; commands are children of this process. Each operation can be replaced
 """
 import array
 import os
+import pathlib
 import pty
+import re
 import shutil
 import signal
 import socket
@@ -18,12 +20,17 @@ import threading
 from control import MAGIC, VERSION, HEADER, u32, u64, string, vector, blob
 
 SETUP, READY, REQUEST, REPLY, EVENT, ROW = 160, 161, 162, 163, 164, 191
-OPERATIONS = """WHOAMI CREATE CONNECT GET LIST KILL TIMEOUT PAUSE FORK SNAPSHOT SNAPSHOTS TEMPLATES TEMPLATE_DELETE
-NETWORK METRICS LOGS VOLUME_CREATE VOLUMES VOLUME_GET VOLUME_DELETE SECRET_CREATE SECRETS SECRET_GET SECRET_UPDATE
-SECRET_DELETE HEALTH EXEC COMMANDS ATTACH SIGNAL RESIZE CLOSE OPEN STAT READDIR MKDIR MOVE REMOVE SETATTR WATCH UNWATCH
-DIAL""".split()
+def words_of(name):
+    """Numbers of an enum of src/wire/service.h: they count on from its first."""
+    text = (pathlib.Path(__file__).resolve().parents[2] / "src/wire/service.h").read_text(encoding="utf-8")
+    body = re.search(rf"enum {name} \{{(.*?)\}};", text, re.S).group(1)
+    return re.findall(r"^\s*SERVICE_(\w+)(?: = 1)?,", body, re.M)
+
+
+OPERATIONS = words_of("service_operation")
 NUMBER = {name: at for at, name in enumerate(OPERATIONS, 1)}
-EXIT, CHANGED, LOST, GONE = range(1, 5)
+EVENTS = {name: at for at, name in enumerate(words_of("service_event"), 1)}
+EXIT, CHANGED, LOST, GONE = (EVENTS[name] for name in ("EXIT", "CHANGED", "LOST", "GONE"))
 U64, STRING, BYTES, STRINGS, FD = range(1, 6)
 KEY, TOKEN = "e2b_00", "token"
 
@@ -314,6 +321,10 @@ class Front:
         _, command = self.command(fields)
         os.killpg(command["process"].pid, fields["signal"])
         return 200, {}
+
+    def do_close_input(self, fields):
+        self.command(fields)
+        return 204, {}
 
     def do_resize(self, fields):
         self.command(fields)

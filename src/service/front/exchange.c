@@ -49,11 +49,13 @@ void exchange_suspend_watched(struct exchange *exchange)
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
-	if (exchange->is_suspended || exchange->is_gone)
+	if (exchange->is_gone)
 		return;
-	exchange->is_suspended = true;
-	MHD_suspend_connection(exchange->connection);
-	if (!info)
+	if (!exchange->is_suspended) {
+		exchange->is_suspended = true;
+		MHD_suspend_connection(exchange->connection);
+	}
+	if (!info || exchange->hangup.is_added)
 		return;
 	exchange->hangup = (struct loop_source){
 		.fd = info->connect_fd, .events = EPOLLRDHUP, .ready = on_hangup, .context = exchange,

@@ -47,6 +47,7 @@ struct exchange {
 	uint64_t ticket;                 /* that it waits for; 0: none */
 	size_t excess;                   /* bytes of the body beyond its bound */
 	bool is_suspended, is_answered, is_gone, is_body_done;
+	bool is_relayed;                 /* the answer is a server's inside: nothing is added to it */
 	struct loop_source hangup;       /* of its socket, while it is suspended for long */
 };
 
@@ -58,8 +59,8 @@ void exchange_suspend(struct exchange *exchange);
 void exchange_resume(struct exchange *exchange);
 
 /*
- * Suspends it and watches the socket meanwhile: when the client goes away is_gone is set and the exchange resumed, so
- * that the handler's reader ends it.
+ * Suspends it, where it is not yet, and watches the socket meanwhile: when the client goes away is_gone is set and the
+ * exchange resumed, so that the handler's reader ends it.
  */
 void exchange_suspend_watched(struct exchange *exchange);
 

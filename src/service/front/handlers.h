@@ -10,6 +10,7 @@
 
 extern const struct exchange_handler control_handler, health_handler, unserved_handler;
 extern const struct exchange_handler download_handler, upload_handler;
+extern const struct exchange_handler port_handler; /* of what no route is for: a server inside */
 extern const struct exchange_handler filesystem_handler, watch_handler, watcher_handler;
 extern const struct exchange_handler start_handler, attach_handler, process_handler, input_handler;
 

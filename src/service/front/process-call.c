@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Handler of the unary calls about processes that the launcher answers: List, Update and SendSignal. */
+/* Handler of the unary calls about processes that the launcher answers: List, Update, SendSignal and CloseStdin. */
 
 #include <string.h>
 
@@ -23,6 +23,23 @@ static void on_done(void *context, struct service_message *reply)
 	buf_init(&body, 16);
 	buf_put_text(&body, "{}");
 	exchange_answer_bytes(exchange, 200, "application/json", &body);
+}
+
+/* The launcher tells the process; what is held here would keep the pipe open. */
+static void on_closed(void *context, struct service_message *reply)
+{
+	struct exchange *exchange = context;
+	char why[PROCESS_WHY_SIZE];
+	struct process_selector selector;
+	struct process *process = NULL;
+
+	if (reply->status < 300 &&
+	    process_read_selector(exchange->body.bytes, exchange->body.size, &selector, why) == 0)
+		process = process_find(exchange->front, exchange->target.sandbox,
+				       exchange_header(exchange, "X-Access-Token"), &selector);
+	if (process)
+		process_close_input(process);
+	on_done(context, reply);
 }
 
 static void on_list(void *context, struct service_message *reply)
@@ -81,6 +98,16 @@ static int put_signal(const struct exchange *exchange, struct buf *out, char why
 	return 0;
 }
 
+static int put_selector(const struct exchange *exchange, struct buf *out, char why[PROCESS_WHY_SIZE])
+{
+	struct process_selector selector;
+	int r = process_read_selector(exchange->body.bytes, exchange->body.size, &selector, why);
+
+	if (r == 0)
+		process_put_selector(out, &selector);
+	return r;
+}
+
 static int put_nothing(const struct exchange *exchange, struct buf *out, char why[PROCESS_WHY_SIZE])
 {
 	return 0;
@@ -94,6 +121,7 @@ static const struct {
 	{ SERVICE_COMMANDS, put_nothing, on_list },
 	{ SERVICE_RESIZE, put_update, on_done },
 	{ SERVICE_SIGNAL, put_signal, on_done },
+	{ SERVICE_CLOSE_INPUT, put_selector, on_closed },
 };
 
 static void run(struct exchange *exchange)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Handler of SendInput and CloseStdin. A process whose streams are not here yet (its client spoke to another front) is
+ * Handler of SendInput. A process whose streams are not here yet (its client spoke to another front) is
  * attached to first. Who writes more than the process reads waits, a few at a time.
  */
 
@@ -16,7 +16,6 @@ enum { INPUT_MAX = 3 << 20 };
 struct input {
 	struct exchange *exchange;
 	struct process_input input;
-	bool is_close;
 	size_t written;
 	struct process_waiter waiter;
 };
@@ -69,21 +68,16 @@ static void go_on(struct exchange *exchange, struct process *process)
 {
 	struct input *input = exchange->data;
 	size_t size = input->input.bytes.size - input->written;
-	int r;
+	int r = process_write(process, input->input.is_for_pty, input->input.bytes.bytes + input->written, &size);
 
-	if (input->is_close) {
-		r = process_close_input(process);
-	} else {
-		r = process_write(process, input->input.is_for_pty, input->input.bytes.bytes + input->written, &size);
-		input->written += r >= 0 ? size : 0;
+	input->written += r >= 0 ? size : 0;
+	if (r == 0) {
+		input->waiter.ready = on_ready;
+		input->waiter.context = input;
+		r = process_wait(process, &input->waiter);
 		if (r == 0) {
-			input->waiter.ready = on_ready;
-			input->waiter.context = input;
-			r = process_wait(process, &input->waiter);
-			if (r == 0) {
-				exchange_suspend_watched(exchange);
-				return;
-			}
+			exchange_suspend_watched(exchange);
+			return;
 		}
 	}
 	if (r < 0)
@@ -114,14 +108,6 @@ static void on_attached(void *context, struct service_message *reply)
 		exchange_fail(exchange, 503, CONNECT_UNAVAILABLE, "there is no memory");
 }
 
-static int read_request(struct exchange *exchange, struct input *input, char why[PROCESS_WHY_SIZE])
-{
-	input->is_close = str_has_suffix(exchange->match.route->pattern, "/CloseStdin");
-	if (input->is_close)
-		return process_read_selector(exchange->body.bytes, exchange->body.size, &input->input.selector, why);
-	return process_read_input(exchange->body.bytes, exchange->body.size, INPUT_MAX, &input->input, why);
-}
-
 static void run(struct exchange *exchange)
 {
 	char why[PROCESS_WHY_SIZE] = "the request cannot be read";
@@ -135,7 +121,7 @@ static void run(struct exchange *exchange)
 	}
 	input->exchange = exchange;
 	exchange->data = input;
-	if (read_request(exchange, input, why) < 0) {
+	if (process_read_input(exchange->body.bytes, exchange->body.size, INPUT_MAX, &input->input, why) < 0) {
 		exchange_fail(exchange, 400, CONNECT_INVALID_ARGUMENT, why);
 		return;
 	}

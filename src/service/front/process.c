@@ -347,14 +347,13 @@ void process_wait_no_more(struct process_waiter *waiter)
 		loop_remove(&process->front->loop, &process->room);
 }
 
-int process_close_input(struct process *process)
+void process_close_input(struct process *process)
 {
 	if (process->is_pty || process->input_fd < 0)
-		return -ENOENT;
+		return;
 	loop_remove(&process->front->loop, &process->room);
 	close_fd(&process->input_fd);
 	wake_waiters(process);
-	return 0;
 }
 
 struct process_end process_end_of(const struct service_message *message)

@@ -55,8 +55,8 @@ struct process_waiter {
 int process_wait(struct process *process, struct process_waiter *waiter) MUST_USE;
 void process_wait_no_more(struct process_waiter *waiter);
 
-/* Closes its standard input. -ENOENT: it has none, or a terminal. */
-int process_close_input(struct process *process) MUST_USE;
+/* Closes its standard input, where it has one that is no terminal. */
+void process_close_input(struct process *process);
 
 /* Events of the launcher: one has ended; a sandbox has gone. */
 void process_on_exit(struct front *front, const struct service_message *event);

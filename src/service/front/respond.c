@@ -60,7 +60,8 @@ void exchange_answer(struct exchange *exchange, unsigned status, struct MHD_Resp
 		return;
 	}
 	if (!exchange->is_answered) {
-		put_browser_headers(exchange, response);
+		if (!exchange->is_relayed)
+			put_browser_headers(exchange, response);
 		exchange->is_answered = true;
 		if (MHD_queue_response(exchange->connection, status, response) != MHD_YES)
 			exchange->is_gone = true;

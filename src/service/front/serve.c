@@ -177,6 +177,11 @@ static void begin(struct exchange *exchange)
 
 	if (!find_target(exchange))
 		return;
+	if (exchange->target.kind == HOST_SANDBOX && exchange->target.port != HOST_ENVD_PORT) {
+		exchange->handler = &port_handler;
+		port_handler.begin(exchange);
+		return;
+	}
 	if (!respond_is_origin_ours(exchange)) {
 		exchange_fail(exchange, 403, CONNECT_UNKNOWN, "pages of this origin may not use the service");
 		return;

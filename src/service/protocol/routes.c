@@ -89,7 +89,7 @@ static const struct route routes[] = {
 	UNARY("/process.Process/Update", ROUTE_PROCESS, SERVICE_RESIZE, SMALL),
 	UNARY("/process.Process/SendSignal", ROUTE_PROCESS, SERVICE_SIGNAL, SMALL),
 	UNARY("/process.Process/SendInput", ROUTE_INPUT, SERVICE_ATTACH, INPUT),
-	UNARY("/process.Process/CloseStdin", ROUTE_INPUT, SERVICE_ATTACH, SMALL),
+	UNARY("/process.Process/CloseStdin", ROUTE_PROCESS, SERVICE_CLOSE_INPUT, SMALL),
 	STREAM("/process.Process/StreamInput", ROUTE_UNSERVED, 0, INPUT),
 	UNARY("/filesystem.Filesystem/Stat", ROUTE_FILESYSTEM, SERVICE_STAT, SMALL),
 	UNARY("/filesystem.Filesystem/MakeDir", ROUTE_FILESYSTEM, SERVICE_MKDIR, SMALL),
