@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "gate-net/denial.h"
 #include "gate-net/gate.h"
 #include "gate-net/log.h"
 #include "gate-net/policy-change.h"

@@ -3,72 +3,20 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/num.h"
 #include "base/str.h"
+#include "gate-net/denial.h"
 #include "gate-net/gate.h"
 #include "gate-net/link.h"
 #include "gate-net/log.h"
-#include "gate-net/record.h"
 #include "http/target.h"
 #include "os/clock.h"
-#include "policy/limit-text.h"
 #include "policy/publish.h"
 #include "supervise/hub.h"
 #include "supervise/refusals.h"
 #include "supervise/run.h"
 #include "watch/watch.h"
 
-enum { TYPE_A = 1, TYPE_AAAA = 28 };
-
-struct refusal_text {
-	struct rule_origin rule;
-	const char *reason, *hint;
-};
-
-static const struct refusal_text refusal_texts[GATE_REFUSAL_COUNT] = {
-	[GATE_BY_POLICY] = { { "network.default", "", 0 }, "no rule allows this host and port",
-			     "list the host under network.allow of your policy" },
-	[GATE_BY_SERVER_NAME] = { { "builtin.server_name", "", 0 },
-				  "the TLS client asks for another server than the one it looked up",
-				  "connect to the host by its own name" },
-	[GATE_WITHOUT_NAME] = { { "builtin.server_name", "", 0 }, "the TLS client names no server that can be checked",
-				"use a client that sends the server's name (SNI) openly" },
-	[GATE_WITHOUT_TLS] = { { "builtin.tls", "", 0 }, "only TLS may be spoken on this port",
-			       "use https, or another port that the policy lists" },
-	[GATE_BY_ADDRESS] = { { "builtin.private", "", 0 },
-			      "the name leads to an address that is not of the public internet",
-			      "list that address as a cidr under network.allow of your policy" },
-	[GATE_BY_LOOKUP] = { { "builtin.lookup", "", 0 }, "no name was looked up for this address",
-			     "connect to the host by its name" },
-};
-
-/* By enum net_limit; the last one is what the gate itself can take. */
-static const struct refusal_text limit_texts[NET_LIMIT_COUNT + 1] = {
-	[NET_LIMIT_TOTAL] = { .reason = "the bytes that the network may move are used up",
-			      .hint = "there are no more for this run" },
-	[NET_LIMIT_IN] = { .reason = "the bytes that may come in are used up",
-			   .hint = "there are no more for this run" },
-	[NET_LIMIT_OUT] = { .reason = "the bytes that may go out are used up",
-			    .hint = "there are no more for this run" },
-	[NET_LIMIT_REQUESTS] = { .reason = "there are too many requests for the limits of the policy",
-				 .hint = "wait for as long as the answer says, and send fewer at one time" },
-	[NET_LIMIT_NEW_CONNECTIONS] = { .reason = "too many connections were begun in this time",
-					.hint = "wait, and use a connection for more than one request" },
-	[NET_LIMIT_CONNECTIONS] = { .reason = "there are too many connections at one time",
-				    .hint = "close some, or use fewer at one time" },
-	[NET_LIMIT_HOSTS] = { .reason = "there is room for no further host",
-			      .hint = "those that were connected to before can still be reached" },
-	[NET_LIMIT_LABELS] = { .reason = "the names under this wildcard are used up: more could carry data out",
-			       .hint = "have hosts that are needed listed by their full names, or `limits: {labels: "
-				       "…}` of the rule raised; those connected to before still can be" },
-	[NET_LIMIT_COUNT] = { .reason = "there are more connections than the gate can take",
-			      .hint = "close some, or use fewer at one time" },
-};
-
-static const char pause_rule[] = "network.limits.cooldown";
-
-enum { RULE_SIZE = 96, REASON_SIZE = 128, PAIR_NS = 50000000, MS_NS = 1000000,
-       CUT_SIZE = sizeof "…" };
+enum { TYPE_A = 1, TYPE_AAAA = 28, RULE_SIZE = 96, REASON_SIZE = 384, MS_NS = 1000000, CUT_SIZE = sizeof "…" };
 
 /* While a policy changes, both must allow it: whichever of them the gate went by. */
 static struct decision decide(const struct net_gate *gate, const struct action *action)
@@ -86,91 +34,6 @@ static struct action connection_of(const struct gate_open *open)
 				.is_outward = true };
 }
 
-/* What nobody can be asked about is refused; the record says what came of it. */
-static int deny(struct net_gate *gate, enum audit_type type, const struct action *action, struct decision decision,
-		pid_t pid, const struct net_detail *detail)
-{
-	uint32_t episode = 0;
-	int r;
-
-	if (decision.rule.id == pause_rule)
-		episode = gate->cooldown.episodes;
-	else if (decision.rule.id == rate_cooldown_rule)
-		episode = gate->run->refusals->rates.cooldown.episodes;
-
-	decision.verdict = VERDICT_DENY;
-	gate->run->refusals->denied++;
-	r = gate_record(gate->run, type, action, &decision, pid, detail);
-	return r < 0 ? r : denials_add(&gate->run->refusals->denials, action, &decision, episode);
-}
-
-/* Programs look up two types of a name at once, and guess once. */
-static bool is_second_type(struct net_gate *gate, const struct action *action, uint64_t now_ns)
-{
-	bool is_same = action->kind == ACTION_NET_DNS && str_equal(gate->last_refused.name, action->subject) &&
-		       now_ns - gate->last_refused.ns < PAIR_NS;
-
-	gate->last_refused.ns = now_ns;
-	if (action->kind != ACTION_NET_DNS ||
-	    str_copy(gate->last_refused.name, sizeof gate->last_refused.name, action->subject) < 0)
-		gate->last_refused.name[0] = 0;
-	return is_same;
-}
-
-/* As deny(), for what the policy does not allow: many of these are a burst of guesses. */
-static int deny_guess(struct net_gate *gate, enum audit_type type, const struct action *action,
-		      struct decision decision,
-		      pid_t pid, const struct net_detail *detail)
-{
-	const struct cooldown_rule *rule = &gate->run->network_policy->network.cooldown;
-	uint64_t now_ns = clock_monotonic_ns();
-	int r = deny(gate, type, action, decision, pid, detail);
-
-	if (r < 0 || is_second_type(gate, action, now_ns))
-		return r;
-	r = rate_refused(gate->run);
-	if (r < 0 || !cooldown_count(&gate->cooldown, rule, now_ns))
-		return r;
-	r = run_limit_episode(gate->run, pause_rule, rule->denials);
-	gate_pause(gate);
-	return r;
-}
-
-static int deny_paused(struct net_gate *gate, enum audit_type type, const struct action *action, pid_t pid,
-		       const struct net_detail *detail)
-{
-	uint64_t left_ms = gate_pause_left_ms(gate);
-	char reason[REASON_SIZE], left[32];
-	const char *rule = left_ms && left_ms == rate_pause_left_ms(gate->run) ? rate_cooldown_rule : pause_rule;
-	struct decision decision = { VERDICT_DENY, { rule, "", 0 }, reason,
-				     "wait until it is over, and use hosts that /run/atoll/limits.md lists" };
-
-	/* Whole seconds, and none too few. */
-	num_format_duration((left_ms + 999) / 1000 * 1000, left);
-	if (str_format(reason, sizeof reason, "too much was refused: nothing new is let out for another %s",
-		       left_ms ? left : "moment") < 0)
-		reason[0] = 0;
-	return deny(gate, type, action, decision, pid, detail);
-}
-
-static bool is_paused(const struct net_gate *gate)
-{
-	return gate_pause_left_ms(gate) > 0;
-}
-
-/* rule is what the gate says, and believed if there is one. */
-static void name_limit(const struct net_gate *gate, const char *rule, uint32_t kind, char out[NET_LIMIT_KEY_SIZE])
-{
-	const struct policy *policy = gate->run->network_policy;
-	const char *known = NULL;
-
-	/* Also those without limits of their own: labels have one all the same. */
-	for (size_t i = 0; rule && i < policy->network.count; i++)
-		known = str_equal(policy->network.rules[i].origin.id, rule) ? policy->network.rules[i].origin.id
-									    : known;
-	net_limit_key(known, kind, out);
-}
-
 int gate_log_arrived(struct net_gate *gate, const struct gate_arrived *arrived, const struct publish_rule *rule)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = "127.0.0.1", .port = rule->port };
@@ -186,27 +49,6 @@ int gate_log_arrived(struct net_gate *gate, const struct gate_arrived *arrived, 
 	if (gate->run->network_policy->audit.network == AUDIT_OFF)
 		return 0;
 	return gate_record(gate->run, AUDIT_NET_CONNECT, &action, &decision, 0, &detail);
-}
-
-int gate_log_limit(struct net_gate *gate, const struct gate_limit *limit)
-{
-	char name[NET_LIMIT_KEY_SIZE];
-
-	name_limit(gate, limit->rule, limit->kind, name);
-	return run_limit_episode(gate->run, name, limit->amount);
-}
-
-static int deny_limited(struct net_gate *gate, enum audit_type type, const struct action *action, pid_t pid,
-			const struct net_detail *detail, const struct gate_limit *limit)
-{
-	const struct refusal_text *text =
-		&limit_texts[limit->kind < NET_LIMIT_COUNT ? limit->kind : NET_LIMIT_COUNT];
-	char name[NET_LIMIT_KEY_SIZE];
-	struct decision decision = { VERDICT_DENY, { name, "", 0 }, text->reason ? text->reason : "",
-				     text->hint ? text->hint : "" };
-
-	name_limit(gate, limit->rule, limit->kind, name);
-	return deny(gate, type, action, decision, pid, detail);
 }
 
 static void take_outcome(struct decision *decision, const struct queue_outcome *outcome)
@@ -229,7 +71,7 @@ static int deny_unasked(struct net_gate *gate, enum audit_type type, const struc
 	if (r < 0)
 		return r;
 	take_outcome(&decision, &outcome);
-	return deny_guess(gate, type, action, decision, pid, detail);
+	return gate_deny_guess(gate, type, action, decision, pid, detail);
 }
 
 static int log_lookup(struct net_gate *gate, const struct gate_lookup *lookup, bool is_of_address)
@@ -239,11 +81,11 @@ static int log_lookup(struct net_gate *gate, const struct gate_lookup *lookup, b
 	struct net_detail detail = { .type = lookup->type };
 
 	if (lookup->is_paused)
-		return deny_paused(gate, AUDIT_NET_DNS, &action, 0, &detail);
+		return gate_deny_paused(gate, AUDIT_NET_DNS, &action, 0, &detail);
 	if (!lookup->is_allowed && is_of_address && decision.verdict == VERDICT_ASK)
 		return deny_unasked(gate, AUDIT_NET_DNS, &action, decision, 0, &detail);
 	if (!lookup->is_allowed && is_of_address)
-		return deny_guess(gate, AUDIT_NET_DNS, &action, decision, 0, &detail);
+		return gate_deny_guess(gate, AUDIT_NET_DNS, &action, decision, 0, &detail);
 	/* Programs ask for more than they need (services, reverse names): a refusal of that is nobody's problem. */
 	if (!lookup->is_allowed)
 		decision.verdict = VERDICT_DENY;
@@ -271,18 +113,18 @@ static int judge_open(struct net_gate *gate, const struct gate_open *open, bool 
 	struct queue_outcome outcome;
 	int r;
 
-	if (decision.verdict == VERDICT_ASK && is_final && !is_paused(gate)) {
+	if (decision.verdict == VERDICT_ASK && is_final && !gate_is_paused(gate)) {
 		r = gate_questions_begin(gate, open, &decision, &outcome);
 		if (r)
 			return r < 0 ? r : GATE_LOG_WAITS;
 		take_outcome(&decision, &outcome);
 	}
-	if (decision.verdict < VERDICT_SIMULATE || is_paused(gate)) {
+	if (decision.verdict < VERDICT_SIMULATE || gate_is_paused(gate)) {
 		if (!is_final)
 			return 0;
 		r = decision.verdict < VERDICT_SIMULATE
-			    ? deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail)
-			    : deny_paused(gate, AUDIT_NET_CONNECT, &action, (pid_t)open->pid, &detail);
+			    ? gate_deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail)
+			    : gate_deny_paused(gate, AUDIT_NET_CONNECT, &action, (pid_t)open->pid, &detail);
 		return r < 0 ? r : 0;
 	}
 	gate->run->refusals->allowed++;
@@ -315,7 +157,7 @@ int gate_log_answered(struct net_gate *gate, const struct gate_open *open, const
 		take_outcome(&decision, outcome);
 	is_granted = decision.verdict >= VERDICT_SIMULATE;
 	if (!is_granted)
-		r = deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail);
+		r = gate_deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)open->pid, &detail);
 	else
 		r = gate_record(gate->run, AUDIT_NET_CONNECT, &action, &decision, (pid_t)open->pid, &detail);
 	gate->run->refusals->allowed += is_granted;
@@ -343,7 +185,7 @@ static int deny_resolved(struct net_gate *gate, const struct gate_resolved *reso
 	struct net_detail detail = { .port = resolved->open.port, .id = resolved->open.id, .detail_key = "address",
 				     .detail = resolved->address };
 
-	return deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)resolved->open.pid, &detail);
+	return gate_deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)resolved->open.pid, &detail);
 }
 
 /* The gate is connected: the port is the host's own server's, or one of ours. */
@@ -366,7 +208,7 @@ static int ask_about_address(struct net_gate *gate, const struct gate_resolved *
 			     struct decision decision)
 {
 	struct queue_outcome outcome;
-	char reason[REASON_SIZE + 256];
+	char reason[REASON_SIZE];
 	int r;
 
 	if (str_format(reason, sizeof reason, "%s leads to it, and %s", resolved->open.host, decision.reason) == 0)
@@ -383,10 +225,11 @@ static int ask_about_address(struct net_gate *gate, const struct gate_resolved *
 
 static struct decision unless_reached(struct decision decision)
 {
+	const struct gate_refusal_text *text = &gate_refusal_texts[GATE_BY_ADDRESS];
+
 	if (decision.verdict != VERDICT_DENY || !str_equal(decision.rule.id, "builtin.private"))
 		return decision;
-	return (struct decision){ VERDICT_DENY, refusal_texts[GATE_BY_ADDRESS].rule,
-				  refusal_texts[GATE_BY_ADDRESS].reason, refusal_texts[GATE_BY_ADDRESS].hint, NULL };
+	return (struct decision){ VERDICT_DENY, text->rule, text->reason, text->hint, NULL };
 }
 
 int gate_log_resolved(struct net_gate *gate, const struct gate_resolved *resolved)
@@ -403,7 +246,7 @@ int gate_log_resolved(struct net_gate *gate, const struct gate_resolved *resolve
 	decision = decide_resolved(gate, &action, address);
 	if (decision.verdict == VERDICT_ALLOW)
 		return address_is_loopback(address) ? judge_own_port(gate, resolved) : 1;
-	if (decision.verdict == VERDICT_ASK && !is_paused(gate))
+	if (decision.verdict == VERDICT_ASK && !gate_is_paused(gate))
 		return ask_about_address(gate, resolved, decision);
 	r = deny_resolved(gate, resolved, unless_reached(decision));
 	return r < 0 ? r : 0;
@@ -432,7 +275,7 @@ int gate_log_resolved_answered(struct net_gate *gate, const struct gate_resolved
 
 int gate_log_refused(struct net_gate *gate, const struct gate_refused *refused)
 {
-	const struct refusal_text *text = &refusal_texts[refused->refusal];
+	const struct gate_refusal_text *text = &gate_refusal_texts[refused->refusal];
 	struct action action = connection_of(&refused->open);
 	struct decision decision = { VERDICT_DENY, text->rule, text->reason, text->hint };
 	struct net_detail detail = {
@@ -441,17 +284,17 @@ int gate_log_refused(struct net_gate *gate, const struct gate_refused *refused)
 	};
 
 	if (refused->refusal == GATE_BY_PAUSE)
-		return deny_paused(gate, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail);
+		return gate_deny_paused(gate, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail);
 	if (refused->refusal == GATE_BY_LIMIT) {
 		detail.detail = NULL;
-		return deny_limited(gate, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail,
+		return gate_deny_limited(gate, AUDIT_NET_CONNECT, &action, (pid_t)refused->open.pid, &detail,
 				    &(struct gate_limit){ .rule = refused->detail, .kind = refused->limit });
 	}
 	if (refused->refusal == GATE_BY_POLICY)
 		decision = decide(gate, &action);
 	if (refused->refusal == GATE_BY_POLICY && decision.verdict == VERDICT_ASK)
 		return deny_unasked(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
-	return deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
+	return gate_deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, (pid_t)refused->open.pid, &detail);
 }
 
 static void tally_add(struct gate_tally *tally, const char *text)
@@ -589,9 +432,9 @@ static int log_request(struct net_gate *gate, struct decision decision, const st
 	gate->counts.simulated += decision.verdict == VERDICT_SIMULATE;
 	note_untrusted(gate, request->problem);
 	if (decision.verdict < VERDICT_SIMULATE)
-		return deny_guess(gate, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, detail);
+		return gate_deny_guess(gate, AUDIT_NET_HTTP, &action, decision, (pid_t)open->pid, detail);
 	if (request->is_limited)
-		return deny_limited(gate, AUDIT_NET_HTTP, &action, (pid_t)open->pid, detail,
+		return gate_deny_limited(gate, AUDIT_NET_HTTP, &action, (pid_t)open->pid, detail,
 				    &(struct gate_limit){ .rule = request->limit_rule, .kind = NET_LIMIT_REQUESTS });
 	gate->run->refusals->allowed++;
 	if (gate->run->network_policy->audit.network == AUDIT_OFF)
@@ -634,7 +477,7 @@ static int judge_address(struct net_gate *gate, const struct watch_network *even
 	if (decision.verdict == VERDICT_ASK)
 		r = deny_unasked(gate, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
 	else
-		r = deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
+		r = gate_deny_guess(gate, AUDIT_NET_CONNECT, &action, decision, event->pid, &detail);
 	return r < 0 ? r : ENETUNREACH;
 }
 

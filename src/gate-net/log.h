@@ -54,9 +54,6 @@ int gate_log_request(struct net_gate *gate, const struct gate_request *request) 
 int gate_log_arrived(struct net_gate *gate, const struct gate_arrived *arrived,
 		     const struct publish_rule *rule) MUST_USE;
 
-/* A limit is in the way: once an episode. */
-int gate_log_limit(struct net_gate *gate, const struct gate_limit *limit) MUST_USE;
-
 /* A connect to an address that is not one of ours: 0 where a cidr rule allows it, else an errno, and it is refused. */
 int gate_log_address(struct net_gate *gate, const struct watch_network *event) MUST_USE;
 
