@@ -34,4 +34,6 @@ const char *const audit_type_names[AUDIT_TYPE_COUNT] = {
 	[AUDIT_ALERT] = "alert",
 	[AUDIT_VERIFY_EXTERNAL] = "verify.external",
 	[AUDIT_SERVICE_CALL] = "service.call",
+	[AUDIT_OWNER_FILE] = "owner.file",
+	[AUDIT_OWNER_CONNECT] = "owner.connect",
 };

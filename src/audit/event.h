@@ -45,6 +45,8 @@ enum audit_type {
 	AUDIT_ALERT,
 	AUDIT_VERIFY_EXTERNAL, /* what the external verifier said */
 	AUDIT_SERVICE_CALL,    /* a request to the service (doc/format/service.md): in its own log, in no session's */
+	AUDIT_OWNER_FILE,      /* what the sandbox's owner does to a file inside */
+	AUDIT_OWNER_CONNECT,   /* to which port inside its owner connects */
 	AUDIT_TYPE_COUNT,
 };
 

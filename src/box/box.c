@@ -254,6 +254,7 @@ static int end_jail(struct box *box)
 	siginfo_t info;
 	int r;
 
+	owner_close(&box->owner);
 	prompt_done(&box->approval.prompt);
 	reviewer_close(&box->approval.reviewer);
 	run_end(&box->run, ENDED_POLICY);

@@ -63,6 +63,7 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 	run_stage(&box->run, "init");
 	/* Not by /proc/PID/root: who was killed a moment ago has none, and it is no wall that failed then. */
 	box->build.watch_options.root_fd = take_fd(&fds[1]);
+	owner_init(&box->owner, &box->run, &box->gates.file, fd_count > 2 ? take_fd(&fds[2]) : FD_NONE);
 	r = events_watch_new(box, take_fd(&fds[0]));
 	if (r < 0)
 		return r;
@@ -214,7 +215,7 @@ static int on_broken(void *context, struct frame *frame, int *fds, size_t fd_cou
 enum { ANY = 1 << INIT_STATE_BUILDING | 1 << INIT_STATE_READY, READY = 1 << INIT_STATE_READY };
 
 static const struct frame_rule init_rules[] = {
-	{ INIT_READY, 1 << INIT_STATE_BUILDING, 64, 2, 2, on_ready },
+	{ INIT_READY, 1 << INIT_STATE_BUILDING, 64, 2, 3, on_ready },
 	{ INIT_STARTED, READY, 64, 0, 1, on_started },
 	{ INIT_FAILED, READY, 64, 0, 0, on_failed },
 	{ INIT_EXITED, READY, 128, 0, 0, on_exited },

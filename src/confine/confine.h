@@ -30,6 +30,7 @@ enum confine_program {
 	CONFINE_TOKEN,           /* changes files in the places; writes to what is open already */
 	CONFINE_TOP,             /* draws on the terminal; speaks to the one socket that is open */
 	CONFINE_DESK,            /* moves lines between sockets of the sandbox and one of the box */
+	CONFINE_FILES,           /* does with files inside what their owner asks for, under the sandbox's own rules */
 	CONFINE_NOTIFY_DESKTOP,  /* moves messages between the session bus and one socket of the box */
 	CONFINE_NOTIFY_WEBHOOK,  /* connects to servers; reads how names are looked up */
 	CONFINE_JUDGE_COMMAND,   /* starts the user's verifier, which reads anywhere and writes nowhere */

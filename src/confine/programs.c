@@ -129,6 +129,15 @@ static const struct confine_call desk_calls[] = {
 	CALL(accept4), CALL(recvfrom), CALL(sendto), CALL(recvmsg), CALL(sendmsg), CALL(fcntl),
 };
 
+/* What a program inside may do to files; of sockets those of the sandbox's loopback, which it has entered before. */
+static const struct confine_call files_calls[] = {
+	CALL(openat), CALL(openat2), CALL(newfstatat), CALL(statx), CALL(getdents64), CALL(readlinkat), CALL(fcntl),
+	CALL(flistxattr), CALL(fgetxattr), CALL(fsetxattr), CALL(fremovexattr), CALL(mkdirat), CALL(renameat),
+	CALL(unlinkat), CALL(ftruncate), CALL(fchmod), CALL(fchmodat), CALL(fchown), CALL(fchownat), CALL(utimensat),
+	CALL(recvmsg), CALL(sendmsg), CALL(connect), CALL(getsockopt), CALL_IF(socket, 0, AF_INET),
+	CALL_IF(socket, 0, AF_INET6), CALL(inotify_init1), CALL(inotify_add_watch), CALL(inotify_rm_watch),
+};
+
 /* The bus is reached before. */
 static const struct confine_call desktop_calls[] = {
 	CALL(recvfrom), CALL(sendto), CALL(recvmsg), CALL(sendmsg), CALL(fcntl), CALL(getpid), CALL(gettid),
@@ -247,6 +256,10 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 	[CONFINE_DESK] = {
 		.name = "atoll-desk", .calls = { CALLS(base), CALLS(desk_calls) }, .refuses = true, .is_hidden = true,
 		.is_alone = true, .memory_max = 256 * MIB,
+	},
+	[CONFINE_FILES] = {
+		.name = "atoll-files", .calls = { CALLS(base), CALLS(files_calls) }, .refuses = true,
+		.is_hidden = true, .is_alone = true, .memory_max = 128 * MIB,
 	},
 	[CONFINE_NOTIFY_DESKTOP] = {
 		.name = "atoll-notify", .calls = { CALLS(base), CALLS(desktop_calls) }, .refuses = true,

@@ -148,6 +148,22 @@ static int judge_path(struct file_gate *gate, const struct watch_file *event, co
 		      event->access == WATCH_FILE_READ || event->access == WATCH_FILE_REMOVE ? ENOENT : EACCES);
 }
 
+int file_gate_judge_owner(struct file_gate *gate, enum watch_file_access access, const char *path)
+{
+	const struct watch_file event = { .access = access, .path = path, .call = "owner" };
+	struct decision decision = decide(gate, &event, path);
+
+	if (access != WATCH_FILE_READ && disk_refuses(gate->disk, &event))
+		return ENOSPC;
+	if (access == WATCH_FILE_READ && gate->is_planted(gate->planted, path))
+		return 0;
+	if (decision.verdict == VERDICT_ASK)
+		return EACCES;
+	if (decision.is_masked ? is_masked_by_layer(gate, path) : !is_missing_guard(gate, &event, path, &decision))
+		return 0;
+	return access == WATCH_FILE_READ || access == WATCH_FILE_REMOVE ? ENOENT : EACCES;
+}
+
 /* Of a directory, more is renamed than its name. */
 static int judge_move(struct file_gate *gate, const struct watch_file *event)
 {

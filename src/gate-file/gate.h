@@ -58,6 +58,12 @@ int file_gate_ask(struct file_gate *gate, const struct watch_file *event);
 int file_gate_record(struct file_gate *gate, const struct watch_file *event);
 void file_gate_gone(struct file_gate *gate, uint64_t id);
 
+/*
+ * What the policy says of a path that the sandbox's owner is about to read, write or remove there, beyond what the
+ * mounts say: 0, or the errno. What only a person may allow is refused. Nothing is counted or recorded.
+ */
+int file_gate_judge_owner(struct file_gate *gate, enum watch_file_access access, const char *path) MUST_USE;
+
 /* Nothing runs inside any more: what is still asked about is refused, and written down. Before queue_end(). */
 void file_gate_end(struct file_gate *gate);
 

@@ -206,9 +206,24 @@ static int child_bind_to_parent(const struct jail_job *job, struct err *err)
 	return 0;
 }
 
-static int child_exec(const struct jail_job *job, struct err *err)
+/* Of a descriptor; in place, since this runs behind clone. */
+static char *number_text(int number, char out[12])
 {
-	char *argv[] = { (char *)"atoll-init", (char *)jail_seccomp_names[job->spec->seccomp], NULL };
+	char *at = out + 11;
+
+	*at = 0;
+	do
+		*--at = (char)('0' + number % 10);
+	while (number /= 10);
+	return at;
+}
+
+/* Init hands the rules to the box, for what that does inside on its owner's behalf. */
+static int child_exec(const struct jail_job *job, int ruleset_fd, struct err *err)
+{
+	char number[12];
+	char *argv[] = { (char *)"atoll-init", (char *)jail_seccomp_names[job->spec->seccomp],
+			 ruleset_fd >= 0 ? number_text(ruleset_fd, number) : NULL, NULL };
 	char *env[] = { NULL };
 	sigset_t none;
 
@@ -217,6 +232,8 @@ static int child_exec(const struct jail_job *job, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot unblock the signals: %s",
 			       err_errno_name(errno));
 	umask(022);
+	if (ruleset_fd >= 0 && fd_set_cloexec(ruleset_fd, false) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "init", "cannot keep the rules of Landlock");
 	job->report->is_complete = true;
 	syscall(SYS_execveat, job->spec->init_fd, "", argv, env, AT_EMPTY_PATH);
 	err_set(err, ERR_INTERNAL, errno, "init", "cannot execute atoll-init: %s", err_errno_name(errno));
@@ -261,5 +278,5 @@ int child_run(struct jail_job *job, struct err *err)
 	report->stage_end_ns[JAIL_STAGE_LANDLOCK] = clock_monotonic_ns();
 	if (r == 0)
 		r = child_bind_to_parent(job, err);
-	return r < 0 ? r : child_exec(job, err);
+	return r < 0 ? r : child_exec(job, ruleset_fd, err);
 }

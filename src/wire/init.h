@@ -12,7 +12,7 @@
 
 #include "wire/frame.h"
 
-enum { INIT_WIRE_FD = 3 };       /* in atoll-init; close-on-exec there */
+enum { INIT_WIRE_FD = 3, INIT_RULES_FD }; /* in atoll-init; close-on-exec there */
 
 enum init_message {
 	/* box -> init */
@@ -20,7 +20,8 @@ enum init_message {
 	INIT_SIGNAL,             /* u32 id, u32 signal: to the command's process group */
 	INIT_CONTINUE,           /* u32 id: SIGCONT after a stop */
 	/* init -> box */
-	INIT_READY = 64,         /* fds: the seccomp listener, and the root of what is inside (O_PATH) */
+	INIT_READY = 64,         /* fds: the seccomp listener, the root of what is inside (O_PATH), and where there is
+				    Landlock its rules */
 	INIT_STARTED,            /* u32 id, u32 inner pid; fd: pty master with INIT_SPAWN_TTY */
 	INIT_FAILED,             /* u32 id, u32 errno, u32 enum init_failure */
 	INIT_EXITED,             /* struct init_exit */

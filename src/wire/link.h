@@ -67,6 +67,7 @@ enum link_message {
 	LINK_CLOSE_INPUT,        /* u64 ticket, u64 command */
 	LINK_LABELS,             /* u64 ticket, fields: "labels" */
 	LINK_ROW,                /* in "rows": fields */
+	LINK_FILE,               /* u64 ticket, request of wire/files.h; -> what it says there, "file" or "socket" */
 	/* box -> client */
 	LINK_WELCOME = 96,       /* u32 protocol, fields: "id", "atoll" */
 	LINK_REPLY,              /* u64 ticket, u32 enum err_code; where that is 0 fields, else those of an error */

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-init", "atoll-judge", "atoll-learn",
+PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-files", "atoll-init", "atoll-judge", "atoll-learn",
             "atoll-notify", "atoll-policy",
             "atoll-log", "atoll-request", "atoll-stage", "atoll-secret", "atoll-probe", "atoll-token", "atoll-top",
             "atoll-verify", "atoll-front", "atolld")

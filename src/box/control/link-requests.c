@@ -388,6 +388,7 @@ static const struct frame_rule rules[] = {
 	{ LINK_ATTACH, LINKED, REQUEST_MAX, 0, 0, link_on_attach },
 	{ LINK_RESIZE, LINKED, REQUEST_MAX, 0, 0, link_on_resize },
 	{ LINK_CLOSE_INPUT, LINKED, REQUEST_MAX, 0, 0, link_on_close_input },
+	{ LINK_FILE, LINKED, FRAME_MESSAGE_MAX, 0, 0, link_on_file },
 #undef LINKED
 };
 

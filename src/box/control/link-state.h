@@ -54,6 +54,9 @@ int link_on_attach(void *context, struct frame *frame, int *fds, size_t fd_count
 int link_on_resize(void *context, struct frame *frame, int *fds, size_t fd_count);
 int link_on_close_input(void *context, struct frame *frame, int *fds, size_t fd_count);
 
+/* What the owner asks about files and ports inside (link-files.c): see struct frame_rule. */
+int link_on_file(void *context, struct frame *frame, int *fds, size_t fd_count);
+
 /* Tells of events that were left out, as far as there is credit and room. */
 void link_send_lost(struct client *client);
 

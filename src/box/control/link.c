@@ -135,6 +135,7 @@ void link_free(struct client *client)
 		if (!command->outlives_client && !command->has_exited && command_signal(command, SIGHUP) < 0)
 			run_end(&box->run, ENDED_POLICY);
 	}
+	owner_forget(&box->owner, client);
 	free(client->link);
 	client->link = NULL;
 }

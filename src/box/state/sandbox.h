@@ -17,6 +17,7 @@
 #include "box/state/detection.h"
 #include "box/state/gates.h"
 #include "box/state/supervision.h"
+#include "owner/owner.h"
 #include "session/store.h"
 #include "supervise/run.h"
 
@@ -84,6 +85,7 @@ struct box {
 	struct box_serving serving;
 	struct box_control control;
 	struct box_parking parking;
+	struct owner owner;           /* what whoever has the sandbox asks about its files */
 	struct box_outcome outcome;
 	struct command *commands[BOX_COMMANDS_MAX];
 	struct command *ended[BOX_ENDED_MAX];

@@ -22,6 +22,20 @@ static int code_of(const struct err *err)
 		{ ESRCH, ATOLL_E_NOT_FOUND }, { EOPNOTSUPP, ATOLL_E_UNSUPPORTED },
 	};
 
+	static const struct {
+		int errnum, code;
+	} of_files[] = {
+		{ ENOENT, ATOLL_E_NOT_FOUND }, { EEXIST, ATOLL_E_EXISTS }, { ENOTEMPTY, ATOLL_E_EXISTS },
+		{ EACCES, ATOLL_E_DENIED }, { EPERM, ATOLL_E_DENIED }, { EROFS, ATOLL_E_DENIED },
+		{ ENOSPC, ATOLL_E_LIMIT }, { EDQUOT, ATOLL_E_LIMIT }, { EFBIG, ATOLL_E_LIMIT },
+		{ ENOTDIR, ATOLL_E_INVALID }, { EISDIR, ATOLL_E_INVALID }, { EINVAL, ATOLL_E_INVALID },
+		{ ELOOP, ATOLL_E_INVALID }, { ENAMETOOLONG, ATOLL_E_INVALID }, { EXDEV, ATOLL_E_INVALID },
+		{ ECONNREFUSED, ATOLL_E_NOT_FOUND },
+	};
+
+	for (size_t i = 0; str_equal(err->stage, "files") && i < ARRAY_SIZE(of_files); i++)
+		if (of_files[i].errnum == err->errnum)
+			return of_files[i].code;
 	for (size_t i = 0; (err->code == ERR_STATE || err->code == ERR_INTERNAL) && i < ARRAY_SIZE(by_errno); i++)
 		if (by_errno[i].errnum == err->errnum)
 			return by_errno[i].code;

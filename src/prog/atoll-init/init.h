@@ -54,7 +54,7 @@ int commands_read_monitors(struct init *init) MUST_USE;
 int commands_reap(struct init *init) MUST_USE;
 
 /* tell.c: one message to the box each. */
-int tell_ready(const struct init *init, int listener_fd, int root_fd) MUST_USE;
+int tell_ready(const struct init *init, int listener_fd, int root_fd, int rules_fd) MUST_USE;
 int tell_started(const struct init *init, uint32_t id, pid_t pid, int master_fd) MUST_USE;
 int tell_failed(const struct init *init, uint32_t id, int errnum, enum init_failure failure) MUST_USE;
 int tell_stopped(const struct init *init, uint32_t id, int signal_number) MUST_USE;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/names.h"
+#include "base/num.h"
 #include "init.h"
 #include "jail/filter.h"
 #include "os/fd.h"
@@ -58,7 +59,7 @@ static int prepare_signals(struct init *init)
 	return init->signal_fd < 0 ? -errno : 0;
 }
 
-static int prepare(struct init *init)
+static int prepare(struct init *init, int rules_fd)
 {
 	int r;
 
@@ -74,8 +75,12 @@ static int prepare(struct init *init)
 	r = fd_secure_standard();
 	if (r < 0)
 		return r;
+	if (rules_fd >= 0 && rules_fd != INIT_RULES_FD && dup2(rules_fd, INIT_RULES_FD) < 0)
+		return -errno;
+	if (rules_fd >= 0 && fd_set_cloexec(INIT_RULES_FD, true) < 0)
+		return -errno;
 	/* A second look: jail_start closed these already. */
-	if (syscall(SYS_close_range, INIT_WIRE_FD + 1, ~0U, 0) < 0)
+	if (syscall(SYS_close_range, INIT_WIRE_FD + 1 + (rules_fd >= 0), ~0U, 0) < 0)
 		return -errno;
 	return prepare_signals(init);
 }
@@ -95,9 +100,9 @@ static int await_second(void)
 }
 
 /* The listener leaves before anything runs: were a copy kept, calls would hang instead of fail when the box dies. */
-static int load_filter(struct init *init, int profile, const char **ret_wall)
+static int load_filter(struct init *init, int profile, int rules_fd, const char **ret_wall)
 {
-	cleanup_fd int listener = FD_NONE, root = FD_NONE;
+	cleanup_fd int listener = FD_NONE, root = FD_NONE, landlock = rules_fd;
 	int r;
 
 	/* Before the filter, which may hand an open to the box, and nobody answers there yet. */
@@ -114,7 +119,7 @@ static int load_filter(struct init *init, int profile, const char **ret_wall)
 		return listener;
 	*ret_wall = "mounts";
 	r = await_second();
-	return r < 0 ? r : tell_ready(init, listener, root);
+	return r < 0 ? r : tell_ready(init, listener, root, landlock);
 }
 
 static int handle_wire(struct init *init)
@@ -180,12 +185,15 @@ static struct init the_init = {
 
 int main(int argc, char **argv)
 {
-	int profile = argc == 2 ? names_find(jail_seccomp_names, ARRAY_SIZE(jail_seccomp_names), argv[1]) : -1;
+	int profile = argc == 2 || argc == 3
+			? names_find(jail_seccomp_names, ARRAY_SIZE(jail_seccomp_names), argv[1]) : -1;
 	const char *wall = "init";
-	int r = profile < 0 ? -EINVAL : prepare(&the_init);
+	uint64_t number = UINT64_MAX;
+	int r = profile < 0 || (argc == 3 && (num_parse_count(argv[2], &number) < 0 || number > INT32_MAX))
+			? -EINVAL : prepare(&the_init, (int)number);
 
 	if (r == 0)
-		r = load_filter(&the_init, profile, &wall);
+		r = load_filter(&the_init, profile, argc == 3 ? INIT_RULES_FD : FD_NONE, &wall);
 	if (r == 0) {
 		wall = "wire";
 		r = serve(&the_init);

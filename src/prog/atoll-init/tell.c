@@ -23,9 +23,9 @@ static int send_numbers(const struct init *init, enum init_message type, const u
 	return send_frame(init, &out, fd);
 }
 
-int tell_ready(const struct init *init, int listener_fd, int root_fd)
+int tell_ready(const struct init *init, int listener_fd, int root_fd, int rules_fd)
 {
-	const int fds[] = { listener_fd, root_fd };
+	const int fds[] = { listener_fd, root_fd, rules_fd };
 	uint8_t memory[MESSAGE_SIZE];
 	struct buf out;
 	int r;
@@ -33,7 +33,7 @@ int tell_ready(const struct init *init, int listener_fd, int root_fd)
 	buf_init_fixed(&out, memory, sizeof memory);
 	frame_begin(&out, INIT_READY);
 	r = frame_end(&out);
-	return r < 0 ? r : frame_send(init->wire_fd, &out, fds, ARRAY_SIZE(fds));
+	return r < 0 ? r : frame_send(init->wire_fd, &out, fds, rules_fd < 0 ? 2 : 3);
 }
 
 int tell_started(const struct init *init, uint32_t id, pid_t pid, int master_fd)

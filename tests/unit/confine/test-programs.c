@@ -165,11 +165,13 @@ static const struct attempt {
 	bool is_file;
 } attempts[] = {
 	{ "read a file of the place", read_place,
-	  MAY(POLICY) | MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(STAGE_BASE) |
-		  MAY(JUDGE_COMMAND), true },
-	{ "write to a file of the place", write_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
-	{ "make a file in the place", make_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
-	{ "remove a file of the place", remove_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING), true },
+	  MAY(POLICY) | MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(FILES) |
+		  MAY(STAGE_BASE) | MAY(JUDGE_COMMAND), true },
+	{ "write to a file of the place", write_place,
+	  MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
+	{ "make a file in the place", make_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
+	{ "remove a file of the place", remove_in_place,
+	  MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
 	{ "read a file elsewhere", read_elsewhere, MAY(POLICY) | MAY(JUDGE_COMMAND), true },
 	{ "write to a file elsewhere", write_elsewhere, 0, true },
 	{ "make a file elsewhere", make_elsewhere, 0, true },
@@ -177,7 +179,7 @@ static const struct attempt {
 	{ "start a process", start_process, STARTERS | MAY(STAGE_KEEPER), false },
 	{ "open a unix socket", open_unix_socket, STARTERS, false },
 	{ "open an internet socket", open_inet_socket,
-	  STARTERS | MAY(EGRESS) | MAY(NOTIFY_WEBHOOK) | MAY(JUDGE_MODEL), false },
+	  STARTERS | MAY(FILES) | MAY(EGRESS) | MAY(NOTIFY_WEBHOOK) | MAY(JUDGE_MODEL), false },
 	{ "listen for others", listen_for_others, STARTERS, false },
 	{ "signal a process outside", signal_parent, 0, false },
 	{ "be traced", be_traced, 0, false },
@@ -197,7 +199,7 @@ static int confine(enum confine_program program, struct err *err)
 	};
 	static const uint64_t rights[CONFINE_PROGRAM_COUNT] = {
 		[CONFINE_SECRET] = WRITE, [CONFINE_TOKEN] = WRITE, [CONFINE_STAGE_READING] = READ,
-		[CONFINE_STAGE_WRITING] = WRITE,
+		[CONFINE_STAGE_WRITING] = WRITE, [CONFINE_FILES] = WRITE,
 		[CONFINE_STAGE_BASE] = READ,
 	};
 	struct confine_place place = { place_fd, rights[program] };
@@ -342,7 +344,8 @@ static void it_hides_what_is_secret(void **state)
 {
 	static const bool is_hidden[CONFINE_PROGRAM_COUNT] = {
 		[CONFINE_SECRET] = true, [CONFINE_TOKEN] = true, [CONFINE_EGRESS] = true,
-		[CONFINE_DESK] = true, [CONFINE_NOTIFY_DESKTOP] = true, [CONFINE_NOTIFY_WEBHOOK] = true,
+		[CONFINE_DESK] = true, [CONFINE_FILES] = true,
+		[CONFINE_NOTIFY_DESKTOP] = true, [CONFINE_NOTIFY_WEBHOOK] = true,
 		[CONFINE_JUDGE_MODEL] = true,
 	};
 
