@@ -84,6 +84,7 @@ _atoll()
 	serve:--policy|serve:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	serve:--sandboxes) return ;;
 	serve:--connections) return ;;
+	serve:--pool) return ;;
 	serve:--config) compopt -o filenames; _atoll_reply -f; return ;;
 	serve:--role) return ;;
 	serve:--owner) return ;;
@@ -251,7 +252,7 @@ _atoll()
 		fi ;;
 	serve)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-l --listen --domain --host --tls-cert --tls-key --beyond-loopback -p --policy --sandboxes --connections --config --check --json --role --owner --rate --help'
+			_atoll_reply -W '-l --listen --domain --host --tls-cert --tls-key --beyond-loopback -p --policy --sandboxes --connections --pool --config --check --json --role --owner --rate --help'
 		else
 			_atoll_reply -W 'key'
 		fi ;;

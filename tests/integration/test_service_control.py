@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from service import Service
+from atoll import wait_until
+from service import OPERATIONS, Service
 
 
 @pytest.fixture
@@ -68,3 +69,172 @@ def test_a_pause_with_memory_keeps_processes(service):
         seen += os.read(counter.fds["stdout"], 4096)
     counter.close()
     assert service.ask("CONNECT", sandbox=made["sandbox"]).status == 200
+
+
+def test_it_wakes_by_itself_where_it_was_made_so(service):
+    made = service.create(timeout_ms=1000, auto_pause=1, auto_resume=1)
+    assert service.run(made, "echo kept > /tmp/a") == ("", 0)
+    service.event("PAUSED", sandbox=made["sandbox"])
+    assert service.ask("GET", sandbox=made["sandbox"])["state"] == "paused"
+    assert service.ask("HEALTH", key=None, sandbox=made["sandbox"]).status == 502
+    assert service.run(made, "cat /tmp/a") == ("kept\n", 0)
+    other = service.create(timeout_ms=500, auto_pause=1)
+    service.event("PAUSED", sandbox=other["sandbox"])
+    assert service.start_command(other, ["true"]).status == 502
+
+
+def key_of(service, name, *options):
+    done = service.sandbox.run_outside([service.directory / "atolld", "key", "add", name, *options, *service.options])
+    assert done.code == 0, done
+    return done.out.strip()
+
+
+def test_keys_see_their_own_sandboxes_and_do_what_their_role_may(service):
+    made = service.create()
+    stranger, friend, reader, admin = (key_of(service, "stranger"), key_of(service, "friend", "--owner", "first"),
+        key_of(service, "reader", "--owner", "first", "--role", "read-only"), key_of(service, "root", "--role",
+	"admin"))
+    about = ["GET", "KILL", "PAUSE", "CONNECT", "FORK", "SNAPSHOT", "LOGS", "METRICS", "NETWORK"]
+    unknown = {name: service.ask(name, sandbox="i" + "0" * 19) for name in about}
+    for name in about:
+        foreign = service.ask(name, key=stranger, sandbox=made["sandbox"])
+        assert foreign.status == unknown[name].status == 404, (name, foreign)
+        assert foreign["message"].replace(made["sandbox"], "ID") == unknown[name]["message"].replace(
+            "i" + "0" * 19, "ID")
+    assert service.list(key=stranger) == []
+    for key in (friend, reader, admin):
+        assert [row["sandbox"] for row in service.list(key=key)] == [made["sandbox"]]
+    assert service.ask("GET", key=reader, sandbox=made["sandbox"]).status == 200
+    for name in ("CREATE", "KILL", "PAUSE", "SNAPSHOT"):
+        values = {} if name == "CREATE" else {"sandbox": made["sandbox"]}
+        assert service.ask(name, key=reader, **values).status == 403, name
+    assert service.ask("WHOAMI", key=reader).values == {"name": "reader", "role": "read-only"}
+    done = service.sandbox.run_outside([service.directory / "atolld", "key", "revoke", "friend"])
+    assert done.code == 0, done
+    assert service.ask("LIST", key=friend).status == 401
+    listed = service.sandbox.run_outside([service.directory / "atolld", "key", "list", "--json"])
+    assert friend[4:] not in listed.out and reader[12:] not in listed.out and '"revoked":true' in listed.out
+    kept = b"".join(path.read_bytes() for path in (service.sandbox.state / "atoll" / "service").glob("service.db*"))
+    assert reader.encode() not in kept and b"reader" in kept
+
+
+def test_without_a_right_credential_nothing_is_said(service):
+    made, other = service.create(), service.create()
+    assert service.ask("LIST", key=None).status == 401
+    assert service.ask("LIST", key="e2b_" + "0" * 40).status == 401
+    for token in (None, "0" * 64, other["token"], service.key):
+        for sandbox in (made["sandbox"], "i" + "0" * 19):
+            reply = service.ask("EXEC", key=None, sandbox=sandbox, token=token, argv=["true"])
+            assert reply.status == 401, (token, sandbox, reply)
+    # The key is no token, and the other way round.
+    assert service.ask("COMMANDS", sandbox=made["sandbox"]).status == 401
+    assert service.ask("GET", key=made["token"], sandbox=made["sandbox"]).status == 401
+
+
+def test_pages_filters_and_order(service):
+    ids = [service.create(metadata=["n", str(number % 2)])["sandbox"] for number in range(5)]
+    assert [row["sandbox"] for row in service.list()] == ids[::-1]
+    assert [row["sandbox"] for row in service.list(ascending=1)] == ids
+    assert {row["sandbox"] for row in service.list(metadata=["n", "1"])} == {ids[1], ids[3]}
+    assert service.list(metadata=["n", "2"]) == [] and service.list(template="other") == []
+    seen, following = [], None
+    while True:
+        page = service.ask("LIST", limit=2, next=following)
+        seen += [row["sandbox"] for row in page.rows]
+        following = page.values.get("next")
+        if not following:
+            break
+    assert seen == ids[::-1]
+    assert service.ask("PAUSE", sandbox=ids[0]).status == 204
+    assert [row["sandbox"] for row in service.list(states=["paused"])] == [ids[0]]
+    assert service.ask("LIST", next="x").status == 400
+
+
+def test_a_network_rule_only_takes_away(service):
+    closed = service.create(internet=0)
+    reach = "exec 3<>/dev/tcp/{}/80 && echo open"
+    out, code = service.run(closed, reach.format("203.0.113.1") + " 2>&1")
+    assert code != 0 and "open" not in out
+    listed = service.ask("GET", sandbox=closed["sandbox"])
+    assert listed["internet"] == 0
+    assert service.create(deny_out=["0.0.0.0/0"], allow_out=["example.com"]).status == 201
+    for wrong, what in (({"allow_out": ["10.0.0.0/8"], "internet": 0}, "10.0.0.0/8"),
+                        ({"allow_out": ["127.0.0.1"], "deny_out": ["0.0.0.0/0"]}, "127.0.0.1"),
+                        ({"deny_out": ["nonsense/x"]}, "nonsense/x"),
+                        ({"rules": ["a.example", "X-A", "b"]}, "headers")):
+        reply = service.ask("CREATE", **wrong)
+        assert reply.status == 400 and what in reply["message"], reply
+    assert service.ask("NETWORK", sandbox=closed["sandbox"], internet=1).status == 204
+    assert service.ask("GET", sandbox=closed["sandbox"])["internet"] == 1
+    assert len(service.list()) == 2
+
+
+def test_quotas_hold(service):
+    slow = key_of(service, "slow", "--rate", "2")
+    assert [service.ask("CREATE", key=slow).status for _ in range(3)] == [201, 201, 429]
+    assert service.ask("CREATE", key=slow)["retry_after"] > 0
+    few = key_of(service, "few", "--sandboxes", "1")
+    made = service.ask("CREATE", key=few)
+    assert service.ask("CREATE", key=few).status == 429
+    assert service.ask("KILL", key=few, sandbox=made["sandbox"]).status == 204
+    assert service.ask("CREATE", key=few).status == 201
+    for row in service.list(key=slow) + service.list(key=few):
+        assert service.ask("KILL", key=key_of(service, "a" + row["sandbox"], "--role", "admin"),
+                           sandbox=row["sandbox"]).status == 204
+
+
+def test_a_front_that_breaks_the_table_is_ended_and_no_sandbox_with_it(service):
+    made = service.create()
+    for bytes_ in (b"nonsense", b"\0" * 16, b"atol" * 9):
+        service.front.send(bytes_)
+        assert service.front.recv(1 << 17) == b""
+        service.end_front()
+        service.take_front()
+        service.say_ready()
+        assert service.run(made, "echo still") == ("still\n", 0)
+
+
+def test_a_front_that_ends_is_started_again_and_replies_go_to_who_asked(service):
+    made = service.create()
+    running = service.start_command(made, ["/bin/bash", "-c", "sleep 1; echo done > /tmp/a"])
+    running.close()
+    service.send("CREATE", key=service.key)
+    service.end_front()
+    service.take_front()
+    service.say_ready()
+    assert service.ask("GET", sandbox=made["sandbox"]).status == 200
+    wait_until(lambda: service.run(made, "cat /tmp/a 2>/dev/null") == ("done\n", 0), 10)
+    assert not service.replies
+
+
+def test_every_call_is_in_the_log_of_the_service(service):
+    made = service.create(client="192.0.2.7")
+    assert service.ask("GET", key="e2b_" + "1" * 40, sandbox=made["sandbox"]).status == 401
+    logs = sorted((service.sandbox.state / "atoll" / "service" / "audit").glob("*.jsonl"))
+    text = logs[-1].read_text()
+    assert '"rule":"sandbox.create"' in text and '"client":"192.0.2.7"' in text and '"status":401' in text
+    assert service.key not in text and made["token"] not in text and "1" * 40 not in text
+
+
+def test_what_is_not_served_says_so(service):
+    for name in ("VOLUMES", "SECRETS"):
+        assert service.ask(name).status == 501, name
+    assert service.ask("CREATE", volumes=["v", "/mnt"]).status == 501
+    made = service.create()
+    for user, status in (("root", 401), ("nobody", 401), ("user", 200)):
+        reply = service.start_command(made, ["true"], user=user)
+        assert reply.status == status and (status == 200 or user in reply["message"]), reply
+        reply.close()
+    reply = service.start_command(made, ["/nonexistent"])
+    assert reply.status == 400 and "nonexistent" in reply["message"]
+    assert service.start_command(made, ["true"], cwd="/nonexistent").status == 400
+
+
+def test_ids_of_another_form_end_the_front(service):
+    for wrong in ("../x", "A", "a-b", ""):
+        service.send("GET", key=service.key, sandbox=wrong)
+        assert service.front.recv(1 << 17) == b""
+        service.end_front()
+        service.take_front()
+        service.say_ready()
+    assert OPERATIONS["GET"] and service.list() == []

@@ -178,7 +178,7 @@ int key_run(const struct serve_options *given, int argc, char **argv, struct err
 	const char *verb = argc > 0 ? argv[0] : "", *name = argc > 1 ? argv[1] : NULL;
 	struct service_places places;
 	struct database *store = NULL;
-	int r = service_find_places(&places, environ, err);
+	int r = places_find(&places, environ, err);
 
 	if (r == 0)
 		r = database_open(places.store, &store, err);

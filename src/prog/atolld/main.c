@@ -28,6 +28,8 @@ static const struct option options[] = {
 	{ 'p', "policy", "POLICY", "of keys that name none (service-base)", OPTION_TEXT, AT(settings.policy) },
 	{ 0, "sandboxes", "N", "as many at once, of all keys (4000)", OPTION_TEXT, AT(settings.sandboxes) },
 	{ 0, "connections", "N", "as many clients at once (8192)", OPTION_TEXT, AT(settings.connections) },
+	{ 0, "pool", "N", "as many sandboxes may wait behind their walls (8; 0: none)", OPTION_TEXT,
+	  AT(settings.pool) },
 	{ 0, "config", "FILE", "read settings from here first", OPTION_TEXT, AT(settings.config) },
 	{ 0, "check", NULL, "say whether it could serve, and end", OPTION_FLAG, AT(check) },
 	{ 0, "json", NULL, "say it as JSON", OPTION_FLAG, AT(json) },
@@ -83,7 +85,7 @@ static int serve(struct serve_options *given, struct err *err)
 	int r = settings_load(&settings, &given->settings, err);
 
 	if (r == 0)
-		r = service_find_places(&places, environ, err);
+		r = places_find(&places, environ, err);
 	if (r == 0)
 		r = database_open(places.store, &store, err);
 	service.store = store;

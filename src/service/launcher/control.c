@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/snapshots.h"
 
-enum { TIMEOUT_DEFAULT_MS = 300000, MINUTE_MS = 60000 };
+enum { TIMEOUT_DEFAULT_MS = 300000 };
 
 void control_whoami(struct call *call)
 {
@@ -20,22 +21,12 @@ void control_whoami(struct call *call)
 
 /* ---- create ---- */
 
-/* Creations of the last minute by the same owner: the newest stand last. */
-static uint64_t count_created(const struct registry *registry, const char *owner, uint64_t now_ms)
-{
-	uint64_t count = 0;
-
-	for (const struct sandbox *sandbox = registry->newest;
-	     sandbox && sandbox->created_ms + MINUTE_MS > now_ms; sandbox = sandbox->older)
-		count += str_equal(sandbox->owner, owner);
-	return count;
-}
-
 /* False: it was answered. */
 static bool check_quotas(struct call *call)
 {
 	const struct registry *registry = &call->daemon->registry;
 	const struct key_row *key = &call->caller.key;
+	int wait_s;
 
 	if (registry->count >= call->daemon->settings->sandboxes_max) {
 		call_fail(call, 429, NULL, "this service has as many sandboxes as it takes (%llu)",
@@ -47,7 +38,9 @@ static bool check_quotas(struct call *call)
 			  (unsigned long long)key->sandboxes_max);
 		return false;
 	}
-	if (count_created(registry, key->owner, lifecycle_now_ms()) >= key->creates_per_minute) {
+	wait_s = quotas_take(&call->daemon->quotas, key, clock_monotonic_ns());
+	if (wait_s) {
+		call->retry_after_s = wait_s < 0 ? 1 : (uint32_t)wait_s;
 		call_fail(call, 429, NULL, "%s has made as many sandboxes as it may in a minute (%llu)", key->owner,
 			  (unsigned long long)key->creates_per_minute);
 		return false;

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "service/launcher/inside/commands.h"
 #include "service/launcher/lifecycle.h"
+#include "service/launcher/pool.h"
 #include "service/launcher/inside/watches.h"
 
 /* ---- the sandbox itself ---- */
@@ -11,6 +12,7 @@
 static void on_ready(struct sandbox *sandbox)
 {
 	struct call *call = sandbox->creator;
+	struct policy_found found;
 
 	sandbox->is_known = true;
 	if (sandbox->state != SANDBOX_CREATING)
@@ -25,8 +27,11 @@ static void on_ready(struct sandbox *sandbox)
 	}
 	if (lifecycle_is_auto_pause(sandbox) && sandbox->end_ms)
 		lifecycle_wake(sandbox);
+	/* Whoever waits is answered first. */
 	if (call)
 		lifecycle_created(sandbox, call);
+	if (lifecycle_policy(sandbox, NULL, &found, NULL) == 0)
+		pool_want(sandbox->daemon, &found, !sandbox->is_pooled);
 }
 
 static void on_failed(struct sandbox *sandbox, const atoll_record *event)
@@ -35,6 +40,10 @@ static void on_failed(struct sandbox *sandbox, const atoll_record *event)
 	struct call *call = sandbox->creator;
 	uint64_t code = 0;
 
+	if (sandbox->is_pooled && sandbox->state == SANDBOX_CREATING) {
+		sandbox->is_given_up = true;
+		return;
+	}
 	atoll_get_string(event, "what", &what);
 	atoll_get_string(event, "hint", &hint);
 	atoll_get_u64(event, "code", &code);
@@ -49,6 +58,10 @@ static bool on_end(struct sandbox *sandbox, const atoll_record *event)
 	struct call *call = sandbox->creator;
 	const char *ended = "lost";
 
+	if (sandbox->is_given_up && sandbox->is_pooled && sandbox->state == SANDBOX_CREATING) {
+		lifecycle_start_anew(sandbox);
+		return true;
+	}
 	atoll_get_string(event, "ended", &ended);
 	sandbox->creator = NULL;
 	commands_gone(sandbox);

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/pool.h"
 #include "service/launcher/store/user.h"
 
 enum { NS_PER_MS = 1000000, CPU_COUNT = 2, DISK_MB = 4096, MEMORY_MB = 1024 };
@@ -114,10 +115,11 @@ void lifecycle_put_away(struct sandbox *sandbox)
 
 static void put_network(const struct sandbox *sandbox, struct buf *out)
 {
-	static const char *const keys[] = { "internet", "allow_out", "deny_out", "rules" };
+	static const char *const keys[] = { "allow_out", "deny_out", "rules" };
 	const struct service_message *said = sandbox->network.message ? sandbox->network.message :
 									sandbox->made.message;
 
+	field_put_u64(out, "internet", service_number(said, "internet", 1));
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		kept_put(out, said, keys[i]);
 }
@@ -207,13 +209,15 @@ static int set_start(const struct sandbox *sandbox, atoll_record *record, const 
 		r = atoll_set_string(record, "name", sandbox->id, error);
 	if (r == 0 && timeout_ms && !lifecycle_is_auto_pause(sandbox))
 		r = atoll_set_u64(record, "deadline_ms", timeout_ms, error);
-	if (r == 0)
-		r = atoll_set_string(record, "at_end", "discard", error);
-	if (r == 0)
-		r = atoll_set_string(record, "home_from", sandbox->daemon->home, error);
-	if (r == 0)
-		r = atoll_set_string(record, "user_name", USER_NAME, error);
-	return r;
+	return r == 0 ? atoll_set_string(record, "at_end", "discard", error) : r;
+}
+
+/* What one that waited in the pool has already. */
+static int set_walls(const struct sandbox *sandbox, atoll_record *record, struct atoll_error *error)
+{
+	int r = atoll_set_string(record, "home_from", sandbox->daemon->places.home, error);
+
+	return r == 0 ? atoll_set_string(record, "user_name", USER_NAME, error) : r;
 }
 
 static int start_from(struct sandbox *sandbox, const struct origin *origin, const struct policy_found *found,
@@ -238,14 +242,40 @@ static int start(struct sandbox *sandbox, const struct origin *origin, const str
 	atoll_sandbox *handle = NULL;
 	int r = record ? set_start(sandbox, record, found->project, timeout_ms, error) : ATOLL_E_NO_MEMORY;
 
+	if (r == 0 && !origin->session && !sandbox->is_given_up)
+		handle = pool_take(sandbox->daemon, found, record);
+	sandbox->is_pooled = handle != NULL;
+	if (r == 0 && !handle)
+		r = set_walls(sandbox, record, error);
 	if (r == 0 && origin->snapshot)
 		r = atoll_set_string(record, "snapshot", origin->snapshot, error);
-	if (r == 0)
+	if (r == 0 && !handle)
 		r = start_from(sandbox, origin, found, record, &handle, error);
 	atoll_record_free(record);
 	if (r == 0 && lifecycle_adopt(sandbox, handle) < 0)
 		r = ATOLL_E_LIMIT;
 	return r;
+}
+
+void lifecycle_start_anew(struct sandbox *sandbox)
+{
+	const struct origin nothing = { 0 };
+	uint64_t now_ms = lifecycle_now_ms();
+	struct atoll_error error = no_error;
+	struct call *call = sandbox->creator;
+	struct policy_found found;
+	struct err err = { 0 };
+	int r = lifecycle_policy(sandbox, NULL, &found, &err);
+
+	if (r == 0)
+		r = start(sandbox, &nothing, &found, !sandbox->end_ms ? 0 : sandbox->end_ms > now_ms ?
+			  sandbox->end_ms - now_ms : 1, &error);
+	if (r == 0)
+		return;
+	sandbox->creator = NULL;
+	if (call)
+		lifecycle_failed(call, ATOLL_E_STATE, error.what[0] ? error.what : err.message, error.hint);
+	lifecycle_forget(sandbox);
 }
 
 /* NULL: the call was answered. */

@@ -29,6 +29,12 @@ void lifecycle_create(struct call *call, struct kept *made, const struct origin 
 void lifecycle_created(struct sandbox *sandbox, struct call *call);
 void lifecycle_failed(struct call *call, int code, const char *what, const char *hint);
 
+/*
+ * One out of the pool was given up when it was taken, since the machine changed meanwhile: starts it from the
+ * beginning. The call that waits for it is answered then, or at once where that fails too.
+ */
+void lifecycle_start_anew(struct sandbox *sandbox);
+
 /* Its events come from now on; the handle is taken. -errno: and it was freed. */
 int lifecycle_adopt(struct sandbox *sandbox, atoll_sandbox *handle) MUST_USE;
 

@@ -71,6 +71,8 @@ void operate(struct call *call)
 
 	if (!access_check(call))
 		return;
+	if (row->is_inside && pause_wake_for(call, operate))
+		return;
 	if (!row->handle)
 		call_fail(call, 501, NULL, "%s is not served here", service_rule(call->message->operation)->name);
 	else if (!row->is_inside || is_running(call))

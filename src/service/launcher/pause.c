@@ -152,6 +152,21 @@ uint64_t pause_ended(struct daemon *daemon)
 
 /* ---- resume ---- */
 
+/* All who waited go on, whatever came of it: what they find then is what they are told. */
+static void let_go_on(struct sandbox *sandbox)
+{
+	struct call *call = sandbox->sleepers;
+
+	sandbox->sleepers = NULL;
+	while (call) {
+		struct call *next = call->next;
+
+		call->next = NULL;
+		call->then(call);
+		call = next;
+	}
+}
+
 static void reply_connected(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
 {
 	if (outcome->code) {
@@ -177,12 +192,53 @@ static void thawed(struct sandbox *sandbox, struct call *call, const struct outc
 	sandbox->is_changing = false;
 	if (outcome->code) {
 		call_fail_atoll(call, outcome->code, outcome->what, outcome->hint);
+		let_go_on(sandbox);
 		return;
 	}
 	sandbox->state = SANDBOX_RUNNING;
 	lifecycle_tell(sandbox, SERVICE_RESUMED, NULL);
 	call->count = 1;
 	set_time(sandbox, call);
+	let_go_on(sandbox);
+}
+
+static void woken(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
+{
+	uint64_t timeout_ms = service_number(sandbox->made.message, "timeout_ms", TIMEOUT_DEFAULT_MS);
+
+	sandbox->is_changing = false;
+	if (!outcome->code) {
+		sandbox->state = SANDBOX_RUNNING;
+		sandbox->end_ms = lifecycle_now_ms() + timeout_ms;
+		(void)!lifecycle_store(sandbox);
+		lifecycle_tell(sandbox, SERVICE_RESUMED, NULL);
+		(void)!call_note(sandbox->daemon, "sandbox.resume", sandbox->id, "something reached it");
+		lifecycle_wake(sandbox);
+	}
+	let_go_on(sandbox);
+}
+
+bool pause_wake_for(struct call *call, void (*then)(struct call *call))
+{
+	struct sandbox *sandbox = call->sandbox;
+	struct atoll_error error = { .size = sizeof error };
+	uint64_t ticket = 0;
+	int r;
+
+	if (sandbox->state != SANDBOX_PAUSED || !sandbox->handle || call->count ||
+	    !service_number(sandbox->made.message, "auto_resume", 0))
+		return false;
+	/* Once: what is paused again meanwhile is said to be so. */
+	call->count = 1;
+	call->then = then;
+	call->next = sandbox->sleepers;
+	sandbox->sleepers = call;
+	if (sandbox->is_changing)
+		return true;
+	sandbox->is_changing = true;
+	r = atoll_thaw(sandbox->handle, &ticket, NULL, &error);
+	await_answer(sandbox, NULL, r, ticket, &error, woken);
+	return true;
 }
 
 void pause_connect(struct call *call)

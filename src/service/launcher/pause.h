@@ -14,5 +14,11 @@ void pause_call(struct call *call);
 /* SERVICE_CONNECT: wakes it where it is paused, and gives it time. */
 void pause_connect(struct call *call);
 
+/*
+ * Wakes a paused sandbox that was made to wake by itself: the call goes on by operate() when it does. False: it is
+ * none, and the call is untouched.
+ */
+bool pause_wake_for(struct call *call, void (*then)(struct call *call)) MUST_USE;
+
 /* Pauses what has reached the end of its time, and says when the next one does (CLOCK_MONOTONIC; UINT64_MAX: none). */
 uint64_t pause_ended(struct daemon *daemon);

@@ -7,7 +7,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 
 #include "base/str.h"
@@ -19,98 +18,10 @@
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/operate.h"
 #include "service/launcher/pause.h"
+#include "service/launcher/pool.h"
 #include "service/launcher/recover.h"
-#include "session/directories.h"
 
 enum { NS_PER_S = 1000000000, BODY_MAX = 16 << 20 };
-
-/* ---- places ---- */
-
-static int make_directory(const char *path, mode_t mode, struct err *err)
-{
-	if (mkdir(path, mode) == 0 || errno == EEXIST)
-		return 0;
-	return err_set(err, ERR_STATE, errno, "serve", "%s cannot be made: %s", path, err_errno_name(errno));
-}
-
-static int find_programs(char out[PATH_MAX], struct err *err)
-{
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-
-	if (n < 0)
-		return err_set(err, ERR_STATE, errno, "serve",
-		"the programs of atoll cannot be found: /proc is missing");
-	self[n] = 0;
-	return path_join(out, PATH_MAX, self, "..") < 0 ?
-		       err_set(err, ERR_STATE, ENAMETOOLONG, "serve", "the path of atoll's programs is too long") : 0;
-}
-
-int service_find_places(struct service_places *ret_places, char **environment, struct err *err)
-{
-	struct service_places *places = ret_places;
-	int r = session_state_dir(places->state, sizeof places->state, true, err);
-
-	if (r == 0)
-		r = find_programs(places->programs, err);
-	if (r == 0 && (path_join(places->directory, PATH_MAX, places->state, "service") < 0 ||
-		       path_join(places->store, PATH_MAX, places->directory, "service.db") < 0))
-		r = err_set(err, ERR_STATE, ENAMETOOLONG, "serve", "the path of the state directory is too long");
-	return r < 0 ? r : make_directory(places->directory, 0700, err);
-}
-
-/* Of clients it is made once: who could read it could make every sandbox's token. */
-static int read_secret(struct daemon *daemon, struct err *err)
-{
-	cleanup_free char *bytes = NULL;
-	char path[PATH_MAX];
-	size_t size = 0;
-	int r = path_join(path, sizeof path, daemon->directory, "secret");
-
-	if (r == 0)
-		r = fd_read_file_at(AT_FDCWD, path, CREDENTIAL_SECRET_SIZE, &bytes, &size);
-	if (r == 0 && size == CREDENTIAL_SECRET_SIZE) {
-		memcpy(daemon->secret, bytes, size);
-		explicit_bzero(bytes, size);
-		return 0;
-	}
-	if (r == 0 || r == -EFBIG)
-		return err_set(err, ERR_STATE, EBADMSG, "serve", "%s is no secret of the service: remove it", path);
-	if (r == -ENOENT)
-		r = random_bytes(daemon->secret, sizeof daemon->secret);
-	if (r == 0)
-		r = fd_replace_file_at(AT_FDCWD, path, daemon->secret, sizeof daemon->secret, 0600);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "serve", "%s cannot be written: %s", path, err_errno_name(-r)) : 0;
-}
-
-static int fail_atoll(const struct atoll_error *error, struct err *err)
-{
-	err_set(err, ERR_STATE, error->errnum > 0 ? error->errnum : EINVAL, "serve", "%s", error->what);
-	err_hint(err, "%s", error->hint);
-	return -EINVAL;
-}
-
-static int open_context(struct daemon *daemon, const struct service_places *places, char **environment, struct err *err)
-{
-	const uint64_t events = 1 << ATOLL_EVENT_READY | 1 << ATOLL_EVENT_STARTED | 1 << ATOLL_EVENT_EXIT;
-	struct atoll_error error = { .size = sizeof error };
-	atoll_record *record = atoll_record_new(ATOLL_CONTEXT);
-	int r = record ? atoll_default_places(record, (const char *const *)environment, &error) : ATOLL_E_NO_MEMORY;
-
-	if (r == 0)
-		r = atoll_set_string(record, "state", places->state, &error);
-	if (r == 0)
-		r = atoll_set_string(record, "programs", places->programs, &error);
-	/* Inside; of whoever runs this nothing is meant. */
-	if (r == 0)
-		r = atoll_set_string(record, "home", USER_HOME, &error);
-	if (r == 0)
-		r = atoll_set_u64(record, "events", events, &error);
-	if (r == 0)
-		r = atoll_context_new(record, &daemon->context, &error);
-	atoll_record_free(record);
-	return r < 0 ? fail_atoll(&error, err) : 0;
-}
 
 /* ---- time ---- */
 
@@ -145,12 +56,13 @@ static int on_timer(void *context, uint32_t events)
 	if (daemon->checkpoint_ns <= now_ns) {
 		daemon->checkpoint_ns = UINT64_MAX;
 		database_checkpoint(daemon->store);
-		if (journal_turn(daemon->directory, &daemon->audit) < 0)
+		if (journal_turn(daemon->places.directory, &daemon->audit) < 0)
 			(void)!call_note(daemon, "audit", NULL, "no new file could be begun");
 	}
 	wake_if(daemon, daemon->checkpoint_ns);
 	wake_if(daemon, recover_late(daemon));
 	wake_if(daemon, pause_ended(daemon));
+	wake_if(daemon, pool_tend(daemon));
 	if (!daemon->is_stopping)
 		wake_if(daemon, tend_front(daemon));
 	return 0;
@@ -286,7 +198,9 @@ static void done(struct daemon *daemon)
 		lifecycle_let_go(sandbox);
 		registry_remove(&daemon->registry, sandbox);
 	}
+	pool_done(daemon);
 	policies_done(&daemon->policies);
+	quotas_done(&daemon->quotas);
 	atoll_context_free(daemon->context);
 	(void)!audit_writer_done(&daemon->audit);
 	close_fd(&daemon->front_setup.listen_fds[0]);
@@ -313,7 +227,7 @@ static struct daemon *new_daemon(const struct service_given *given)
 	daemon->signals.fd = daemon->timer.fd = daemon->loop.epoll_fd = daemon->audit.fd = FD_NONE;
 	daemon->front_setup.listen_fds[0] = daemon->front_setup.certificate_fd = FD_NONE;
 	daemon->front_setup.private_key_fd = FD_NONE;
-	(void)!str_copy(daemon->directory, sizeof daemon->directory, given->places->directory);
+	(void)!str_copy(daemon->places.directory, sizeof daemon->places.directory, given->places->directory);
 	buf_init(&daemon->reply, FRAME_MESSAGE_MAX);
 	buf_init(&daemon->row, FRAME_MESSAGE_MAX);
 	front_init(&daemon->front, &daemon->loop, &daemon->front_setup);
@@ -330,17 +244,14 @@ static int open_all(struct daemon *daemon, const struct service_places *places, 
 	int r = open_loop(daemon, err);
 
 	if (r == 0)
-		r = read_secret(daemon, err);
+		r = places_read_secret(daemon, err);
 	if (r == 0)
-		r = journal_open(daemon->directory, &daemon->audit, err);
+		r = journal_open(daemon->places.directory, &daemon->audit, err);
 	if (r == 0)
-		r = open_context(daemon, places, environment, err);
-	daemon->policies = (struct policies){ .context = daemon->context, .directory = daemon->directory };
+		r = places_open_context(daemon, places, environment, err);
+	daemon->policies = (struct policies){ .context = daemon->context, .project = daemon->places.project };
 	if (r == 0)
-		r = path_join(daemon->home, PATH_MAX, daemon->directory, "home") < 0 ?
-			    err_set(err, ERR_STATE, ENAMETOOLONG, "serve",
-			"the path of the state directory is too long") :
-			    make_directory(daemon->home, 0755, err);
+		r = places_make(daemon, err);
 	/* The first client need not wait for the compiler, and a policy that is wrong is told now. */
 	return r < 0 ? r : policies_find(&daemon->policies, daemon->settings->policy, NULL, &found, err);
 }

@@ -7,21 +7,9 @@
  */
 
 #include "base/cleanup.h"
-#include "service/launcher/store/settings.h"
-#include "service/launcher/store/user.h"
-
-/* Where the service keeps its things. */
-struct service_places {
-	char state[PATH_MAX];        /* of atoll */
-	char directory[PATH_MAX];    /* state/service */
-	char programs[PATH_MAX];     /* of atoll's programs */
-	char store[PATH_MAX];
-};
+#include "service/launcher/places.h"
 
 struct database;
-
-/* Finds them, and makes the directory (0700). Negative with *err. */
-int service_find_places(struct service_places *ret_places, char **environment, struct err *err) MUST_USE;
 
 /* What is said when it listens. */
 struct service_ready {

@@ -103,7 +103,8 @@ int atoll_park(atoll_context *context, const atoll_record *shape, const atoll_po
 static int check_take(const struct atoll_sandbox *sandbox, const struct atoll_policy *policy,
 		      const struct atoll_record *record, struct atoll_error *error)
 {
-	static const char *const settled[] = { "host_ports", "token", "record", "replay", "snapshot" };
+	static const char *const settled[] = { "host_ports", "token", "record", "replay", "snapshot", "home_from",
+		"user_name" };
 	struct parked wanted;
 	int r = sandbox_check(sandbox, error);
 

@@ -5,7 +5,8 @@
 /* `atoll serve`: becomes atolld, which has the database and the ciphers that the static programs do without. */
 
 struct serve_options {
-	const char *listen, *domain, *tls_cert, *tls_key, *policy, *sandboxes, *connections, *config, *role, *owner,
+	const char *listen, *domain, *tls_cert, *tls_key, *policy, *sandboxes, *connections, *pool, *config, *role,
+	*owner,
 	*rate;
 	struct option_list host;
 	bool beyond_loopback, check, json;
@@ -23,6 +24,7 @@ static const struct option options[] = {
 	{ 'p', "policy", "POLICY", "of keys that name none (service-base)", OPTION_TEXT, AT(policy) },
 	{ 0, "sandboxes", "N", "as many at once (4000); key add: of this owner (1000)", OPTION_TEXT, AT(sandboxes) },
 	{ 0, "connections", "N", "as many clients at once (8192)", OPTION_TEXT, AT(connections) },
+	{ 0, "pool", "N", "as many sandboxes may wait behind their walls (8; 0: none)", OPTION_TEXT, AT(pool) },
 	{ 0, "config", "FILE", "read settings from here first", OPTION_TEXT, AT(config) },
 	{ 0, "check", NULL, "say whether it could serve, and end", OPTION_FLAG, AT(check) },
 	{ 0, "json", NULL, "say it as JSON", OPTION_FLAG, AT(json) },

@@ -127,6 +127,8 @@ static void put_error(struct call *call, uint32_t status, const char *connect, c
 
 	field_put_string(out, "message", message);
 	field_put_string(out, "connect", connect);
+	if (call->retry_after_s)
+		field_put_u64(out, "retry_after", call->retry_after_s);
 }
 
 static void send_reply(struct call *call, int *fds, size_t fd_count)

@@ -22,6 +22,9 @@ struct call {
 	struct caller caller;
 	struct sandbox *sandbox;           /* that it is about; NULL: none, or not known yet */
 	uint64_t began_ns;
+	uint32_t retry_after_s;            /* of an error: when to try again; 0: nothing is said */
+	struct call *next;                 /* of those that wait for the same sandbox to wake */
+	void (*then)(struct call *call);   /* what goes on with it then */
 	uint64_t count, done;              /* of the handler's */
 	char text[CREDENTIAL_ID_SIZE];     /* of the handler's */
 	struct buf rows;                   /* of the handler's: what the reply will have */

@@ -14,21 +14,30 @@
 #include "audit/writer.h"
 #include "service/launcher/call/front.h"
 #include "service/launcher/call/policies.h"
+#include "service/launcher/call/quota.h"
 #include "service/launcher/call/sandbox.h"
 #include "service/launcher/store/settings.h"
 
+struct pool;
 struct readiness;
+
+struct daemon_places {
+	char directory[PATH_MAX];            /* STATE/service */
+	char project[PATH_MAX];              /* an empty directory: that of every sandbox */
+	char home[PATH_MAX];                 /* what every sandbox's home begins with: a directory in it */
+};
 
 struct daemon {
 	struct loop loop;
 	const struct settings *settings;
 	atoll_context *context;
-	char directory[PATH_MAX];            /* STATE/service */
-	char home[PATH_MAX];                 /* what every sandbox's home begins with: a directory in it */
+	struct daemon_places places;
 	uint8_t secret[CREDENTIAL_SECRET_SIZE];
 	struct database *store;
 	struct registry registry;
 	struct policies policies;
+	struct quotas quotas;
+	struct pool *pool;                   /* owned, of pool.h; NULL: none yet */
 	struct front front;
 	struct front_setup front_setup;
 	struct audit_writer audit;

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -11,13 +10,13 @@
 #include "os/fd.h"
 #include "service/launcher/store/narrowing.h"
 
-enum { TEXT_MAX = 64 << 10 };
+enum { TEXT_MAX = 64 << 10, POLICY_ID_SIZE = 17 };
 
 struct policy_entry {
 	struct policy_entry *next;
 	char *name;                  /* owned: the key's policy */
 	struct hash hash;            /* of name and narrowing */
-	char project[PATH_MAX];
+	char id[POLICY_ID_SIZE];     /* the beginning of it, in hex */
 	atoll_policy *policy;
 };
 
@@ -55,7 +54,6 @@ static struct policy_entry *find_kept(struct policies *policies, const struct ha
 	return NULL;
 }
 
-/* The directory stays: sandboxes that were made with it name it, and it is the same for the same text. */
 static void forget_last(struct policies *policies)
 {
 	struct policy_entry **at = &policies->first;
@@ -69,25 +67,20 @@ static void forget_last(struct policies *policies)
 	}
 }
 
-static int make_project(const char *directory, const char *name, const struct buf *text, char out[PATH_MAX],
-			struct err *err)
+/*
+ * All sandboxes have one project, so that their policies differ in the network alone and one can take the place of
+ * another. The narrowing stands there for as long as the compiler reads it; nobody else compiles for this directory.
+ */
+static int write_narrowing(const struct policies *policies, const struct buf *text, struct err *err)
 {
 	char path[PATH_MAX];
-	int r = str_format(path, sizeof path, "%s/network", directory);
+	int r = path_join(path, sizeof path, policies->project, ".atoll.yaml");
 
-	if (r == 0 && mkdir(path, 0755) < 0 && errno != EEXIST)
+	if (r == 0 && text && text->size)
+		r = fd_replace_file_at(AT_FDCWD, path, text->bytes, text->size, 0600);
+	else if (r == 0 && unlink(path) < 0 && errno != ENOENT)
 		r = -errno;
-	if (r == 0)
-		r = str_format(out, PATH_MAX, "%s/network/%s", directory, name);
-	if (r == 0 && mkdir(out, 0755) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r == 0)
-		r = path_join(path, sizeof path, out, ".atoll.yaml");
-	if (r == 0 && text->size)
-		r = fd_replace_file_at(AT_FDCWD, path, text->bytes, text->size, 0644);
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "policy", "%s cannot be written: %s", out, err_errno_name(-r));
-	return 0;
+	return r < 0 ? err_set(err, ERR_STATE, -r, "policy", "%s cannot be written: %s", path, err_errno_name(-r)) : 0;
 }
 
 static int compile(struct policies *policies, struct policy_entry *entry, struct err *err)
@@ -100,7 +93,7 @@ static int compile(struct policies *policies, struct policy_entry *entry, struct
 	if (r == 0)
 		r = atoll_set_string(record, "policy", entry->name, &error);
 	if (r == 0)
-		r = atoll_set_string(record, "project", entry->project, &error);
+		r = atoll_set_string(record, "project", policies->project, &error);
 	if (r == 0)
 		r = atoll_policy_load(policies->context, record, &policy, &error);
 	atoll_record_free(record);
@@ -131,17 +124,13 @@ static int add(struct policies *policies, const char *name, const struct hash *h
 		return err_set(err, ERR_INTERNAL, ENOMEM, "policy", "out of memory");
 	}
 	hash_to_hex(hash, hex);
-	hex[16] = 0;
-	r = make_project(policies->directory, hex, text, entry->project, err);
+	memcpy(entry->id, hex, POLICY_ID_SIZE - 1);
+	r = write_narrowing(policies, text, err);
 	if (r == 0)
 		r = compile(policies, entry, err);
+	if (write_narrowing(policies, NULL, r < 0 ? NULL : err) < 0 && r == 0)
+		r = -EIO;
 	if (r < 0) {
-		/* Else each request that is refused left one behind. */
-		char path[PATH_MAX];
-
-		if (path_join(path, sizeof path, entry->project, ".atoll.yaml") == 0)
-			unlink(path);
-		rmdir(entry->project);
 		free_entry(entry);
 		return r;
 	}
@@ -174,6 +163,6 @@ int policies_find(struct policies *policies, const char *name, const struct serv
 			return r == -EINVAL && !network ? -EIO : r;
 		entry = policies->first;
 	}
-	*ret_found = (struct policy_found){ entry->policy, entry->project };
+	*ret_found = (struct policy_found){ entry->policy, policies->project, entry->id };
 	return 0;
 }

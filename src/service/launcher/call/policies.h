@@ -20,15 +20,18 @@ struct policy_entry;
 
 struct policies {
 	atoll_context *context;      /* borrowed */
-	const char *directory;       /* STATE/service, borrowed */
+	const char *project;         /* STATE/service/project, borrowed: empty, but while something is compiled */
 	struct policy_entry *first;  /* owned: the last used first */
 	size_t count;
 };
 
-/* A policy, and the directory that stands for the project of sandboxes that have it. Borrowed until the next call. */
+/*
+ * A policy, the directory that stands for the project of every sandbox, and what the policy and its narrowing are known
+ * by. Borrowed until the next call.
+ */
 struct policy_found {
 	const atoll_policy *policy;
-	const char *project;
+	const char *project, *id;
 };
 
 /* Frees every policy that is kept; sandboxes that run under one go on. */

@@ -49,6 +49,8 @@ struct sandbox {
 	enum sandbox_state state;
 	bool is_changing;                  /* on its way to another state: further changes are refused */
 	bool is_known;                     /* READY was heard */
+	bool is_pooled;                    /* it waited in the pool before */
+	bool is_given_up;                  /* and could not be used: it starts anew */
 	uint64_t created_ms, end_ms;       /* since 1970; end 0: never */
 	uint64_t left_ms;                  /* of a paused one: how long it had when that began */
 	struct kept made, network;
@@ -56,7 +58,8 @@ struct sandbox {
 	struct loop_source source;
 	struct waiting *waiting;
 	struct starting *starting;
-	struct call *creator;              /* waits for READY, or for the end of one that is stored */
+	struct call *creator;              /* waits for READY, or for the end of what is stored */
+	struct call *sleepers;             /* calls that wait until it is awake */
 	struct metrics *metrics;           /* owned; NULL: nobody asked */
 };
 

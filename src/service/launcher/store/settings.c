@@ -11,7 +11,7 @@
 #include "lang/yaml/node.h"
 #include "os/fd.h"
 
-enum { FILE_MAX = 64 << 10, PORT_MAX = 65535, SANDBOXES_MAX = 100000, CONNECTIONS_MAX = 65535 };
+enum { FILE_MAX = 64 << 10, PORT_MAX = 65535, SANDBOXES_MAX = 100000, CONNECTIONS_MAX = 65535, POOL_MAX = 256 };
 
 /* One setting: where its text goes, or who reads it. */
 typedef int set_text(struct settings *settings, const char *text, struct err *err);
@@ -116,6 +116,13 @@ static int set_connections(struct settings *settings, const char *text, struct e
 	return 0;
 }
 
+static int set_pool(struct settings *settings, const char *text, struct err *err)
+{
+	if (num_parse_count(text, &settings->pool_max) < 0 || settings->pool_max > POOL_MAX)
+		return fail(err, "pool", text, "write a number from 0 to 256");
+	return 0;
+}
+
 static int set_host(struct settings *settings, const char *text, struct err *err)
 {
 	if (settings->host_count == SETTINGS_NAMES_MAX)
@@ -135,7 +142,7 @@ static const struct setting {
 	{ "listen", set_listen, false }, { "domain", set_domain, false }, { "policy", set_policy, false },
 	{ "tls_cert", set_certificate, false }, { "tls_key", set_key, false }, { "hosts", set_host, true },
 	{ "beyond_loopback", set_beyond, false }, { "sandboxes", set_sandboxes, false },
-	{ "connections", set_connections, false },
+	{ "connections", set_connections, false }, { "pool", set_pool, false },
 };
 
 /* ---- the file ---- */
@@ -252,12 +259,13 @@ int settings_load(struct settings *ret_settings, const struct settings_options *
 		{ options->listen, set_listen }, { options->domain, set_domain }, { options->policy, set_policy },
 		{ options->tls_cert, set_certificate }, { options->tls_key, set_key },
 		{ options->sandboxes, set_sandboxes }, { options->connections, set_connections },
+		{ options->pool, set_pool },
 	};
 	int r = 0;
 
 	*ret_settings = (struct settings){
 		.address = "127.0.0.1", .port = SETTINGS_PORT, .policy = "service-base", .sandboxes_max = 4000,
-		.connections_max = 8192,
+		.connections_max = 8192, .pool_max = 8,
 	};
 	if (options->config)
 		r = read_file(ret_settings, options->config, err);

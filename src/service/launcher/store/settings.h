@@ -18,7 +18,7 @@ enum { SETTINGS_PORT = 49982, SETTINGS_HOST_MAX = 256, SETTINGS_NAMES_MAX = 16 }
 
 /* As they stand on the command line; NULL or 0: not said. The file has the same names, with "_" for "-". */
 struct settings_options {
-	const char *listen, *domain, *config, *policy, *tls_cert, *tls_key, *sandboxes, *connections;
+	const char *listen, *domain, *config, *policy, *tls_cert, *tls_key, *sandboxes, *connections, *pool;
 	struct option_list host;
 	bool beyond_loopback;
 };
@@ -34,6 +34,7 @@ struct settings {
 	bool beyond_loopback;                /* without TLS, too */
 	uint64_t sandboxes_max;              /* of all keys together */
 	uint32_t connections_max;
+	uint64_t pool_max;                   /* so many sandboxes may wait behind their walls; 0: none */
 };
 
 /* The defaults, then the file, then the options. Negative with *err: what is wrong, and in which line. */

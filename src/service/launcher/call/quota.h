@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How fast the owner of keys makes sandboxes: as many at once as the key has for a minute, then as time passes. Those
+ * that were killed count. One entry for each owner that made one since the start. Runs in atolld.
+ */
+
+#include "base/cleanup.h"
+#include "service/launcher/store/database.h"
+
+struct quota;
+
+struct quotas {
+	struct quota *first;         /* owned */
+};
+
+/* Frees all entries; who was too fast is forgotten. */
+void quotas_done(struct quotas *quotas);
+
+/* Takes one creation from what this key's owner has: 0, or in how many seconds there is one; -ENOMEM. */
+int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t now_ns) MUST_USE;
