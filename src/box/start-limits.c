@@ -138,23 +138,26 @@ void limits_held(const struct limit_group *group, enum limit_hold holds[RESOURCE
 		holds[RESOURCE_CPUS] = LIMIT_HOLDS_NOT;
 }
 
+uint64_t limits_open_files(const struct policy *policy)
+{
+	uint64_t files = policy->limits[RESOURCE_OPEN_FILES].value;
+	struct rlimit now;
+
+	/* A hard limit can only be lowered without privilege. */
+	return getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_max < files ? now.rlim_max : files;
+}
+
 size_t build_rlimits(const struct policy *policy, struct jail_rlimit rlimits[4])
 {
 	size_t count = 0;
-	uint64_t files = policy->limits[RESOURCE_OPEN_FILES].value,
-		 size = policy->limits[RESOURCE_FILE_SIZE].value;
+	uint64_t files = limits_open_files(policy), size = policy->limits[RESOURCE_FILE_SIZE].value;
 
 	/* 1 and not 0: the only limit that a core_pattern with a pipe heeds, so no program of the host is
 	 * started by a crash inside. A file of one byte is none either. The filter keeps it there. */
 	rlimits[count++] = (struct jail_rlimit){ RLIMIT_CORE, { 1, 1 } };
-	if (files != NUM_UNLIMITED) {
-		struct rlimit now;
-
-		/* A hard limit can only be lowered without privilege. */
-		if (getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_max < files)
-			files = now.rlim_max;
+	/* Where nothing is asked for, what the caller has stays, its softer limit included. */
+	if (policy->limits[RESOURCE_OPEN_FILES].value != NUM_UNLIMITED)
 		rlimits[count++] = (struct jail_rlimit){ RLIMIT_NOFILE, { files, files } };
-	}
 	if (size != NUM_UNLIMITED)
 		rlimits[count++] = (struct jail_rlimit){ RLIMIT_FSIZE, { size, size } };
 	return count;

@@ -56,6 +56,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		return err_set(err, ERR_STATE, -r, "plan", "the path of the state directory is too long");
 	buf_init_fixed(&limits_text, texts->limits_memory, sizeof texts->limits_memory);
 	limits_held(box->run.limits, place.holds);
+	place.open_files = limits_open_files(box->run.policy->policy);
 	r = policy_describe(box->run.policy->policy, &place, &limits_text);
 	input.limits_text = buf_text(&limits_text);
 	input.limits_size = limits_text.size;

@@ -40,6 +40,8 @@ int park(struct box *box) MUST_USE;
 /* The limits, of which none that the policy wants hard may be missing; and those of each process: how many. */
 int build_limits(struct box *box) MUST_USE;
 size_t build_rlimits(const struct policy *policy, struct jail_rlimit rlimits[4]);
+/* How many files a process inside may have open: what the policy says, or the caller's own hard limit. */
+uint64_t limits_open_files(const struct policy *policy);
 /* Fills in how this group holds the limits that it was asked for; of the others nothing is touched. */
 void limits_held(const struct limit_group *group, enum limit_hold holds[RESOURCE_COUNT]);
 

@@ -272,12 +272,29 @@ static bool is_for_the_agent(const struct action *action)
 	return str_equal(action->subject, directory);
 }
 
-/* A way that works for this path. What the project's own file masks no option and no policy of a person shows. */
+/* Whether the project's own file masks it, in whatever words, which no option and no policy of a person shows. */
+static bool is_masked_by_project(const struct policy *policy, const char *path)
+{
+	struct glob_endings endings;
+
+	glob_endings_of(path, &endings);
+	for (size_t i = 0; i < policy->files.count; i++) {
+		const struct file_rule *rule = &policy->files.rules[i];
+
+		if (rule->class == FILE_MASK && rule->origin.line && !is_excepted(rule->except, path) &&
+		    str_equal(path_basename(rule->origin.file), ".atoll.yaml") &&
+		    match_depth(rule, path, &endings) >= 0)
+			return true;
+	}
+	return false;
+}
+
+/* A way that works for this path. */
 static const char *masked_hint(const struct policy *policy, const struct file_rule *rule, const char *path)
 {
 	if (str_equal(rule->origin.id, "builtin.state"))
 		return "atoll's own files are out of reach for every policy";
-	if (rule->origin.line && str_equal(path_basename(rule->origin.file), ".atoll.yaml"))
+	if (is_masked_by_project(policy, path))
 		return "the project's own .atoll.yaml masks it, and stands above every other policy";
 	/* The rest of the home, for one, is not there without its mask either. */
 	if (rule->flags & FILE_GLOB || !policy->project || !*policy->project ||

@@ -19,9 +19,7 @@ const char *const trust_level_names[TRUST_COUNT] = {
 };
 
 const char *const trust_on_fall_names[TRUST_FALL_COUNT] = {
-	[TRUST_FALL_NOTE] = "note",
-	[TRUST_FALL_ASK] = "ask",
-	[TRUST_FALL_TIGHTEN] = "tighten",
+	[TRUST_FALL_NOTE] = "note", [TRUST_FALL_ASK] = "ask", [TRUST_FALL_TIGHTEN] = "tighten",
 	[TRUST_FALL_FREEZE] = "freeze",
 };
 
@@ -40,19 +38,14 @@ const char *const file_class_names[FILE_CLASS_COUNT] = {
 
 const char *const stage_auto_names[STAGE_AUTO_COUNT] = { [STAGE_AUTO_OFF] = "off", [STAGE_AUTO_EXEC] = "exec" };
 
-const char *const verify_action_names[VERIFY_ACTION_COUNT] = {
-	[VERIFY_OFF] = "off", [VERIFY_NOTE] = "note", [VERIFY_DRY_RUN] = "dry-run", [VERIFY_ASK] = "ask",
-	[VERIFY_DENY] = "deny",
-};
+const char *const verify_action_names[VERIFY_ACTION_COUNT] = { "off", "note", "dry-run", "ask", "deny" };
 
 const char *const verify_row_names[VERIFY_ROW_COUNT] = {
 	[VERIFY_LOW] = "low",	      [VERIFY_MEDIUM] = "medium",   [VERIFY_HIGH] = "high",
 	[VERIFY_CRITICAL] = "critical", [VERIFY_UNKNOWN] = "unknown", [VERIFY_CONTAINED] = "contained",
 };
 
-const char *const verify_sureness_names[VERIFY_SURENESS_COUNT] = {
-	[VERIFY_POSSIBLE] = "possible", [VERIFY_LIKELY] = "likely", [VERIFY_CERTAIN] = "certain",
-};
+const char *const verify_sureness_names[VERIFY_SURENESS_COUNT] = { "possible", "likely", "certain" };
 
 bool policy_verifies(const struct policy *policy)
 {
@@ -88,21 +81,13 @@ const char *const data_action_names[DATA_ACTION_COUNT] = {
 };
 
 const char *const net_limit_names[NET_LIMIT_COUNT] = {
-	[NET_LIMIT_RATE] = "rate",
-	[NET_LIMIT_TOTAL] = "total",
-	[NET_LIMIT_IN] = "in",
-	[NET_LIMIT_OUT] = "out",
-	[NET_LIMIT_REQUESTS] = "requests",
-	[NET_LIMIT_NEW_CONNECTIONS] = "new_connections",
-	[NET_LIMIT_CONNECTIONS] = "connections",
-	[NET_LIMIT_HOSTS] = "hosts",
-	[NET_LIMIT_LABELS] = "labels",
+	[NET_LIMIT_RATE] = "rate", [NET_LIMIT_TOTAL] = "total", [NET_LIMIT_IN] = "in", [NET_LIMIT_OUT] = "out",
+	[NET_LIMIT_REQUESTS] = "requests", [NET_LIMIT_NEW_CONNECTIONS] = "new_connections",
+	[NET_LIMIT_CONNECTIONS] = "connections", [NET_LIMIT_HOSTS] = "hosts", [NET_LIMIT_LABELS] = "labels",
 };
 
 const char *const rate_kind_names[RATE_KIND_COUNT] = {
-	[RATE_EXEC] = "exec",
-	[RATE_FILE_READ] = "file.read",
-	[RATE_FILE_WRITE] = "file.write",
+	[RATE_EXEC] = "exec", [RATE_FILE_READ] = "file.read", [RATE_FILE_WRITE] = "file.write",
 };
 
 const bool net_limit_has_period[NET_LIMIT_COUNT] = {

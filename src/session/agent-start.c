@@ -13,6 +13,7 @@
 #include "os/path.h"
 #include "policy/decide.h"
 #include "session/dropped-variables.h"
+#include "session/host-program.h"
 #include "session/run-request.h"
 
 enum { SHOWN_MAX = 300, TOLD_SIZE = 16 << 10 };
@@ -103,13 +104,43 @@ static void make_missing(struct making *making, const char *path, const char *co
 	making->made[making->made_count++] = path;
 }
 
-static void make_state(const struct policy *policy, struct buf *told)
+/* A machine without the agent keeps nothing of it: whoever tries its policy gets no directories in the home. */
+static bool is_installed(const struct policy *policy, const struct run_request *request)
+{
+	char path[PATH_MAX];
+
+	if (!policy->agent.command)
+		return true;
+	host_program_find(request, policy->agent.command[0], path);
+	return *path;
+}
+
+static bool lacks_state(const struct policy *policy)
+{
+	struct stat st;
+
+	for (const char *const *path = policy->agent.directories; path && *path; path++)
+		if (lstat(*path, &st) < 0 && is_in_place(policy, *path))
+			return true;
+	return false;
+}
+
+static void make_state(const struct policy *policy, const struct run_request *request, struct buf *told)
 {
 	const struct agent_settings *agent = &policy->agent;
 	struct making making = { .policy = policy, .told = told };
 
 	if (!is_own_home(policy))
 		return;
+	if (!is_installed(policy, request)) {
+		if (request->command.argv != (char **)agent->command && lacks_state(policy)) {
+			buf_put_text(told, "atoll: there is no ");
+			buf_put_escaped(told, agent->command[0], strlen(agent->command[0]), SHOWN_MAX);
+			buf_put_text(told, " in your PATH, so nothing is made in your home for it: what it keeps there "
+					   "is thrown away at the end\n");
+		}
+		return;
+	}
 	for (const char *const *path = agent->directories; path && *path; path++)
 		make_missing(&making, *path, NULL);
 	for (const char *const *file = agent->files; file && *file; file += 2)
@@ -146,7 +177,7 @@ int agent_prepare(const struct policy *policy, struct run_request *request, stru
 	if (r < 0 || request->flags & (REQUEST_TRIAL | REQUEST_CHECK))
 		return r;
 	buf_init(&told, TOLD_SIZE);
-	make_state(policy, &told);
+	make_state(policy, request, &told);
 	if (is_told)
 		dropped_variables_tell(&dropped, &told);
 	if (is_told && told.size)

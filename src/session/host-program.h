@@ -3,7 +3,7 @@
 
 /*
  * Which file of the host a command means: what the caller's shell would run. It says nothing of whether the sandbox
- * shows that file. Run by atoll-box.
+ * shows that file. Run by atoll and atoll-box.
  */
 
 #include <limits.h>

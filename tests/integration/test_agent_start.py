@@ -2,6 +2,7 @@
 """What an agent needs before it starts (`agent:` of a policy), with programs that stand for one."""
 import json
 import os
+import re
 
 import pytest
 
@@ -46,6 +47,19 @@ def test_state_is_made_once_and_stays(sandbox):
     (home / ".agent.json").write_text("kept\n")
     done = sandbox.run([], policy=policy)
     assert done.out == "kept\nlocked\n" and "made in your home" not in done.err, done
+
+
+def test_nothing_is_made_for_an_agent_that_is_not_there(sandbox):
+    """Who only tries the policy of an agent has no directories of it in the home afterwards."""
+    text = AGENT.replace("command: [sh, ", "command: [no-such-agent, ")
+    for line in ("write: [~/.agent, ~/.agent.json]", "read: [~/.agent/settings.json, ~/.agent/hooks]"):
+        text = text.replace(line, re.sub(r"~[^],]*", r"{path: \g<0>, optional: true}", line))
+    policy = sandbox.policy(text)
+    done = sandbox.run(["echo", "tried"], policy=policy)
+    assert done.out == "tried\n" and "there is no no-such-agent in your PATH" in done.err, done
+    done = sandbox.run([], policy=policy)
+    assert done.code == 127 and "no-such-agent" in done.err and "made in your home" not in done.err, done
+    assert not (sandbox.home / ".agent").exists() and not (sandbox.home / ".agent.json").exists()
 
 
 def test_what_is_there_is_left_alone(sandbox):

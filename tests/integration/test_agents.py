@@ -15,6 +15,7 @@ import time
 import urllib.parse
 
 import pytest
+import yaml
 from pexpect import EOF, TIMEOUT
 
 from atoll import ROOT, wait_until
@@ -255,7 +256,7 @@ def test_codex_logs_in_by_a_device_code(sandbox, installed, certificates):
 @pytest.mark.needs("openssl")
 @pytest.mark.parametrize("agent", TASKS)
 def test_an_agent_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, certificates, agent):
-    """By its own hook: the shipped policy sets it up, for Gemini CLI a line of doc/guide/review.md does."""
+    """By its own hook: the shipped policy sets it up, for Gemini CLI where it makes the settings."""
     task = TASKS[agent]
     model = Model(certificates.context(), sandbox.project / "hello.py", "print('hello')\n")
     try:
@@ -263,10 +264,12 @@ def test_an_agent_takes_a_checkpoint_at_the_end_of_its_turn(sandbox, installed, 
         rule = (f"{{host: web.test, ports: [{model.port}], inject: {{{task['inject']}, secret: model, "
                 f"env: {task['env']}}}}}")
         if agent == "gemini":
-            hook = {"type": "command", "command": "/run/atoll/bin/atoll-request checkpoint >/dev/null 2>&1 || true"}
-            sandbox.write(sandbox.home / ".gemini" / "settings.json", json.dumps(
-                {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
-                 "hooks": {"AfterAgent": [{"hooks": [hook]}]}}))
+            # Of the settings that the first start makes only the way to log in is another one here.
+            shipped = yaml.safe_load((ROOT / "policies" / "agents" / "gemini-key.yaml").read_text())
+            state, = [entry for entry in shipped["agent"]["state"] if entry["path"] == "~/.gemini/settings.json"]
+            sandbox.write(sandbox.home / ".gemini" / "settings.json", state["content"])
+            sandbox.write(sandbox.home / ".gemini" / "trustedFolders.json",
+                          json.dumps({str(sandbox.project): "TRUST_FOLDER"}))
         if agent == "opencode":
             own = sandbox.home / ".config" / "opencode" / "own.js"
             sandbox.write(own, 'export const Own = async () => { require("fs").writeFileSync("own", ""); return {} }\n')

@@ -180,3 +180,12 @@ def test_a_pair_of_datagram_sockets_works_and_leads_nowhere_else(sandbox):
         assert done.code == 0 and done.out == outside.out.replace("not here", "b'out'"), (done, outside)
         with pytest.raises(BlockingIOError):
             host.recv(10)
+
+
+def test_open_files_are_told_as_they_are(sandbox):
+    """The caller's own hard limit is lower than what the policy would give."""
+    words = sandbox.command_line(["sh", "-c", "ulimit -n; cat /run/atoll/limits.md"])
+    done = sandbox.run_outside(["sh", "-c", 'ulimit -n 3001 && exec "$@"', "sh", *words])
+    assert done.out.splitlines()[0] == "3001" and "open files of one process: 3001\n" in done.out, done
+    told = sandbox.run(["cat", "/run/atoll/limits.md"]).out
+    assert "open files of one process: 3001" not in told and "open files of one process: " in told, told

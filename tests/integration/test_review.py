@@ -347,6 +347,12 @@ def test_the_hint_of_a_masked_path_names_a_way_that_works(sandbox):
     sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nfiles: {mask: [keys]}\n")
     hint = told(sandbox.project / "keys/a")
     assert "masked" in hint and "--unmask" not in hint and "drop:" not in hint, hint
+    # Nor has what both mask, in whichever words each of them does.
+    for own, project in (("keys", "keys"), ("keys/a", "keys"), ("keys", "k*s"), ("keys/a", "**/a")):
+        sandbox.write(sandbox.project / ".atoll.yaml", f"atoll: 1\nfiles: {{mask: [\"{project}\"]}}\n")
+        masks = sandbox.policy(f"atoll: 1\nextends: medium\nfiles: {{mask: [{own}]}}\n", "masks.yaml")
+        hint = told(sandbox.project / "keys/a", masks)
+        assert ".atoll.yaml masks it" in hint and "--unmask" not in hint, (own, project, hint)
 
 
 def test_one_env_file_is_unmasked_by_an_option(sandbox):

@@ -218,8 +218,13 @@ static struct sorted_file *settle_lowered(struct sorted_file *first, struct sort
  */
 static struct sorted_file *choose_of_two(struct lang *lang, struct sorted_file *first, struct sorted_file *second)
 {
-	if (first->rule.class == FILE_MASK && !first->rule.except)
-		return first;
+	if (first->rule.class == FILE_MASK && !first->rule.except) {
+		/* Of two masks the project's own, which no policy and no option takes away, says why. */
+		bool is_projects = second->rule.class == FILE_MASK && !second->rule.except && second->from &&
+				   second->from->from.only_tightens;
+
+		return is_projects ? second : first;
+	}
 	if (second->is_alias)
 		return first;
 	if (!first->from || !second->from || first->rule.class == second->rule.class)

@@ -315,15 +315,24 @@ static enum limit_hold hold_of(const struct policy_place *place, enum scalar_id 
 										  LIMIT_HOLDS;
 }
 
+static uint64_t limit_of(const struct policy *policy, const struct policy_place *place, enum scalar_id id)
+{
+	uint64_t value = scalar_get(id, policy);
+
+	return id == SCALAR_RESOURCES + RESOURCE_OPEN_FILES && place->open_files && place->open_files < value ?
+		       place->open_files : value;
+}
+
 static void put_limits(const struct policy *policy, const struct policy_place *place, struct buf *out)
 {
 	char text[SCALAR_TEXT_SIZE];
 
 	buf_put_text(out, "\n## Limits\n\n");
 	for (enum scalar_id id = 0; id < SCALAR_ROW_COUNT; id++)
-		if (scalar_rows[id].meaning && scalar_get(id, policy) != NUM_UNLIMITED &&
+		if (scalar_rows[id].meaning && limit_of(policy, place, id) != NUM_UNLIMITED &&
 		    hold_of(place, id) != LIMIT_HOLDS_NOT)
-			buf_printf(out, "- %s: %s%s\n", scalar_rows[id].meaning, scalar_to_text(id, policy, text),
+			buf_printf(out, "- %s: %s%s\n", scalar_rows[id].meaning,
+				   scalar_value_to_text(id, limit_of(policy, place, id), text),
 				   hold_of(place, id) == LIMIT_LOOKED_AT ?
 					   "; looked at from time to time, and the run ends when there is more" : "");
 	put_rates(policy, out);

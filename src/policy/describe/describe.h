@@ -20,6 +20,7 @@ enum limit_hold {
 struct policy_place {
 	bool (*is_there)(const char *path); /* whether the host has this path; NULL: it has all */
 	enum limit_hold holds[RESOURCE_COUNT];
+	uint64_t open_files;        /* what one process may have open here; 0: what the policy says */
 };
 
 /*
