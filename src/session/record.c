@@ -181,7 +181,7 @@ static bool has_end(int dir_fd)
 {
 	struct stat st;
 
-	return fstatat(dir_fd, ENDED_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
+	return fstatat(dir_fd, ENDED_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 && !(S_ISREG(st.st_mode) && st.st_size == 0);
 }
 
 static int load_file(int dir_fd, const char *name, struct session_record *ret_record)

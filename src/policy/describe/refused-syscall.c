@@ -53,8 +53,8 @@ struct decision policy_refuse_syscall(const struct policy *policy, const struct 
 	static const char *const reasons[EXEC_NAMESPACES_COUNT] = {
 		[EXEC_NAMESPACES_NONE] = "a sandbox of a program's own cannot be made inside this one",
 		[EXEC_NAMESPACES_PLAIN] = "programs may make namespaces here, and neither mounts nor roots",
-		[EXEC_NAMESPACES_MOUNTS] = "programs may bind what they see here, and mount tmpfs, proc, devpts and "
-					   "mqueue",
+		[EXEC_NAMESPACES_MOUNTS] =
+			"programs may bind what they see here, and mount tmpfs, proc, devpts and mqueue",
 	};
 
 	if (!makes_sandboxes(action->subject))
