@@ -61,7 +61,8 @@ check-bare: ## the README's blocks, `make run` and every suite on a bare Debian 
 
 check-agents: check-packages all ## the real agents, and Chromium, work under their policies (npm registry, a gigabyte)
 	@tools/install-packages agents
-	@ATOLL_BIN=$(BIN) ATOLL_TESTS_AGENTS=1 $(PYTHON) -m pytest -q tests/integration/test_agents.py tests/integration/test_own_sandboxes.py
+	@ATOLL_BIN=$(BIN) ATOLL_TESTS_AGENTS=1 $(PYTHON) -m pytest -q tests/integration/test_agents.py tests/integration/test_own_sandboxes.py \
+		tests/integration/test_service_clients.py
 
 check-compat: check-packages all ## CPython's, git's and stress-ng's own tests, inside against outside (root; an hour; apt-get source)
 	@tools/install-packages compat
