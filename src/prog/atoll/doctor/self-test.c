@@ -13,170 +13,16 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "client/compiled.h"
-#include "client/dirs.h"
 #include "client/run-setup.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "os/pty.h"
 #include "os/spawn.h"
 #include "policy/decide.h"
-#include "prog/atoll/doctor/self-test-targets.h"
+#include "prog/atoll/doctor/self-test-show.h"
+#include "prog/atoll/doctor/self-test-stand.h"
 #include "prog/atoll/verb/say.h"
 
 enum { OUTPUT_MAX = 4 << 20, ARGUMENTS_MAX = 80, SHOWN_MAX = 32, SHOWN_SIZE = 160 };
-
-/* A sandbox of the doctor's: its project, and the policy that it runs under. */
-struct stand {
-	char directory[64]; /* the project is project/ in it */
-	char project[96], policy[96];
-	struct dirs dirs;
-	char secret[PATH_MAX]; /* a file in the state directory, which no sandbox sees */
-	struct self_test_targets targets;
-};
-
-/* What would end us ends the sandbox and what was made for it first. */
-static const int ending_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
-static volatile sig_atomic_t ended_by;
-
-static void on_ending_signal(int number)
-{
-	ended_by = number;
-}
-
-static void handle_ending_signals(void (*handler)(int))
-{
-	struct sigaction action = { .sa_handler = handler };
-
-	for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++) {
-		struct sigaction before;
-
-		/* nohup: what is ignored stays so. */
-		if (sigaction(ending_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(ending_signals[i], &action, NULL);
-	}
-}
-
-/* /tmp may be a tmpfs, of which root cannot give a sandbox anything to write before Linux 6.3 (no idmapped mounts). */
-static int make_directory(struct stand *stand)
-{
-	static const char *const paths[] = { "/var/tmp/atoll-doctor-XXXXXX", "/tmp/atoll-doctor-XXXXXX" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		memcpy(stand->directory, paths[i], strlen(paths[i]) + 1);
-		if (mkdtemp(stand->directory))
-			return 0;
-	}
-	stand->directory[0] = 0;
-	return -errno;
-}
-
-static int stand_open(struct stand *stand, struct err *err)
-{
-	int r;
-
-	*stand = (struct stand){ 0 };
-	self_test_targets_init(&stand->targets);
-	handle_ending_signals(on_ending_signal);
-	r = make_directory(stand);
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "doctor", "no directory can be made in /var/tmp or /tmp: %s",
-			       strerror(-r));
-	r = str_format(stand->project, sizeof stand->project, "%s/project", stand->directory);
-	if (r == 0)
-		r = str_format(stand->policy, sizeof stand->policy, "%s/policy.yaml", stand->directory);
-	if (r == 0 && mkdir(stand->project, 0755) < 0)
-		r = -errno;
-	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "doctor", "no project can be made in %s: %s", stand->directory,
-			       strerror(-r));
-	return dirs_find(&stand->dirs, stand->project, NULL, err);
-}
-
-static void stand_close(struct stand *stand)
-{
-	/* What cannot be removed is an empty directory and no reason to fail. */
-	if (stand->directory[0] && path_remove_tree(AT_FDCWD, stand->directory) < 0)
-		rmdir(stand->directory);
-	if (stand->secret[0])
-		unlink(stand->secret);
-	self_test_targets_remove(&stand->targets);
-	handle_ending_signals(SIG_DFL);
-	if (ended_by)
-		raise(ended_by);
-}
-
-/* In the child: the captured stream becomes the pipe; stdin is empty. Does not return. */
-static void stand_child(const struct run_setup *setup, char **command, int captured, int pipe_fd)
-{
-	struct err err = { 0 };
-	int null = fd_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
-	int status = 125;
-
-	handle_ending_signals(SIG_DFL);
-	if (null >= 0 && dup2(null, 0) == 0 && (captured == 1 || dup2(null, 1) == 1) &&
-	    dup2(pipe_fd, captured) == captured)
-		status = run_setup_start(setup, command, clock_monotonic_ns(), &err);
-	if (status < 0) {
-		say_error(&err);
-		status = err_exit_status(&err);
-	}
-	_exit(status);
-}
-
-/* The child that writes to fd is told of a signal that came to us alone. */
-static int read_all(int fd, pid_t child, struct buf *out)
-{
-	for (;;) {
-		uint8_t bytes[4096];
-		ssize_t n = read(fd, bytes, sizeof bytes);
-
-		if (n == 0)
-			return buf_error(out);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n < 0 && ended_by)
-			kill(child, ended_by);
-		if (n > 0)
-			buf_put(out, bytes, (size_t)n);
-	}
-}
-
-/* What a child (negative: there is none, and why) writes into the pipe, which is closed. 0 and *ret_status; -errno. */
-static int hear_child(pid_t pid, const int ends[2], struct buf *out, int *ret_status)
-{
-	int r = pid < 0 ? pid : 0;
-
-	close(ends[1]);
-	if (r == 0)
-		r = read_all(ends[0], pid, out);
-	close(ends[0]);
-	while (pid > 0 && waitpid(pid, ret_status, 0) < 0)
-		if (errno != EINTR)
-			r = -errno;
-	return r;
-}
-
-/* Runs command in a sandbox; what it writes to captured (1 or 2) goes to out. The wait status, or -errno with
- * *err. */
-static int stand_run(const struct run_setup *setup, char **command, int captured, struct buf *out,
-		     struct err *err)
-{
-	int ends[2], status = -1, r;
-	pid_t pid;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "doctor", "no pipe can be made: %s",
-			       strerror(errno));
-	pid = fork();
-	if (pid == 0)
-		stand_child(setup, command, captured, ends[1]);
-	r = hear_child(pid < 0 ? -errno : pid, ends, out, &status);
-	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "doctor", "the sandbox cannot be watched: %s",
-			       strerror(-r));
-	return status;
-}
 
 /* The last line that is ours: warnings may stand before it, and atoll-policy may have said more than one
  * line. */
@@ -230,7 +76,7 @@ static int list_attempts(const struct stand *stand, struct buf *out, struct err 
 		return err_set(err, ERR_INTERNAL, r < 0 ? -r : errno, "doctor", "no pipe can be made");
 	r = spawn_start(&(struct spawn){ .program = program, .argv = argv, .fds = { { ends[1], 1 } }, .fd_count = 1 },
 			&pid);
-	r = hear_child(r < 0 ? r : pid, ends, out, &status);
+	r = stand_hear(r < 0 ? r : pid, ends, out, &status);
 	if (r == 0 && (status != 0 || !out->size))
 		r = -ENOENT;
 	return r < 0 ? err_not_started("doctor", program, -r, err) : 0;
@@ -401,78 +247,6 @@ static int find_policy(const struct stand *stand, const struct self_test_request
 	return compiled_get(&compile, ret_compiled, err);
 }
 
-struct counts {
-	size_t held, broke, other;
-};
-
-/* "NAME\tCASES\tOUTCOME\tNOTE\tWHAT" becomes "held   NAME  WHAT (NOTE)". */
-static void put_row(struct buf *out, char *line, struct counts *counts, bool has_colour)
-{
-	char *fields[5];
-	const char *colour;
-
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		fields[i] = line;
-		line = strchrnul(line, '\t');
-		if (*line)
-			*line++ = 0;
-	}
-	counts->held += str_equal(fields[2], "held");
-	counts->broke += str_equal(fields[2], "broke");
-	counts->other += !str_equal(fields[2], "held") && !str_equal(fields[2], "broke");
-	colour = !has_colour			 ? ""
-		 : str_equal(fields[2], "broke") ? "\033[1;31m"
-		 : str_equal(fields[2], "held")	 ? "\033[32m"
-						 : "";
-	buf_printf(out, "%s%-6s%s %-28s %s", colour, fields[2], *colour ? "\033[0m" : "", fields[0],
-		   fields[4]);
-	if (*fields[3])
-		buf_printf(out, " (%s)", fields[3]);
-	buf_put_char(out, '\n');
-}
-
-/* What comes out of a sandbox is hostile, even the doctor's own: tabs and lines are ours, the rest is
- * escaped. */
-static void put_table(struct buf *out, struct buf *text, struct counts *counts)
-{
-	bool has_colour = pty_has_colour(STDOUT_FILENO, getenv("TERM"), getenv("NO_COLOR"));
-	char *line = (char *)(uintptr_t)buf_text(text);
-
-	while (*line) {
-		char *end = strchrnul(line, '\n');
-		char *next = *end ? end + 1 : end;
-
-		*end = 0;
-		for (char *at = line; *at; at++)
-			if ((unsigned char)*at < 0x20 && *at != '\t')
-				*at = '?';
-		put_row(out, line, counts, has_colour);
-		line = next;
-	}
-	buf_printf(out, "%zu tried: %zu held, %zu broke, %zu could not be tried here\n",
-		   counts->held + counts->broke + counts->other, counts->held, counts->broke, counts->other);
-}
-
-static int show(struct buf *text, bool json, int status, struct err *err)
-{
-	cleanup_buf struct buf out = { 0 };
-	struct counts counts = { 0 };
-	int r;
-
-	/* 125 to 127 are ours, and the reason is on stderr already. */
-	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
-		return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
-	buf_init(&out, OUTPUT_MAX * 2);
-	if (json)
-		buf_put(&out, text->bytes, text->size);
-	else
-		put_table(&out, text, &counts);
-	if (!json && !counts.held)
-		return err_set(err, ERR_INTERNAL, ENODATA, "doctor", "atoll-probe tried nothing");
-	r = say_out(&out, err);
-	return r < 0 ? r : WEXITSTATUS(status);
-}
-
 static int probe_in(struct stand *stand, const struct self_test_request *request, bool json, struct err *err)
 {
 	struct run_setup setup = {
@@ -505,7 +279,7 @@ static int probe_in(struct stand *stand, const struct self_test_request *request
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "doctor", "the arguments of atoll-probe are too long");
 	r = stand_run(&setup, arguments.argv, 1, &text, err);
-	return r < 0 ? r : show(&text, json, r, err);
+	return r < 0 ? r : self_test_show(&text, json, r, err);
 }
 
 int self_test_probe(const struct self_test_request *request, bool json, struct err *err)

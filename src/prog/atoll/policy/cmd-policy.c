@@ -5,22 +5,18 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "client/compiled.h"
+#include "client/dirs.h"
 #include "client/find.h"
 #include "client/program.h"
 #include "os/path.h"
-#include "prog/atoll/policy/explain-trust.h"
-#include "prog/atoll/policy/learn.h"
-#include "prog/atoll/policy/list.h"
-#include "prog/atoll/policy/set.h"
-#include "prog/atoll/policy/test.h"
+#include "prog/atoll/policy/subverbs.h"
 #include "prog/atoll/verb/cmd.h"
 #include "session/directories.h"
 #include "session/record.h"
 
 /*
  * `atoll policy`: becomes atoll-policy, which alone reads policy text, with the same project, home and
- * shipped policies that a run would have. `set` (policy-set.c) changes the policy of a session, `test`
- * (policy-test.c) compares one with what sessions did, `explain trust` (policy-trust.c) with the record of an agent.
+ * shipped policies that a run would have. What is not atoll-policy's is in subverbs.h.
  */
 
 struct policy_options {

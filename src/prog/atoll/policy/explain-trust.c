@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/policy/explain-trust.h"
+#include "prog/atoll/policy/subverbs.h"
 
 #include <string.h>
 
@@ -7,6 +7,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "client/agent-trust.h"
+#include "client/dirs.h"
+#include "policy/policy.h"
 #include "prog/atoll/verb/say.h"
 
 enum { TEXT_MAX = 64 << 10, CONFIDENCE_MAX = 1000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/policy/list.h"
+#include "prog/atoll/policy/subverbs.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prog/atoll/policy/set.h"
+#include "prog/atoll/policy/subverbs.h"
 
 #include <limits.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "client/session-policy.h"
 #include "learn/learn.h"
 #include "os/fd.h"
+#include "prog/atoll/policy/subverbs.h"
 #include "session/directories.h"
 
 int policy_hand_over(const struct compiled *compiled)

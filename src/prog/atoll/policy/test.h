@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * `atoll policy test`: what a policy would have decided otherwise about what sessions did. The logs are read by
- * atoll-learn, which confines itself first.
+ * What `atoll policy learn` has of `atoll policy test` (subverbs.h): a proposal is tried on the session behind it, and
+ * handed over to atoll-learn in the same way.
  */
 
 #include <stdbool.h>
@@ -11,16 +11,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-/*
- * words: the policy, then sessions (none: the newest of the project). Returns 0 where nothing would differ,
- * LEARN_DIFFERS where something would, LEARN_UNKNOWN where that cannot be known, or negative with *err.
- */
-int policy_test(char **words, bool json, struct err *err) MUST_USE;
-
 struct session_record;
 struct compiled;
 
-/* The same of one session (of the state directory `state`) and a compiled policy. */
+/* Of one session (of the state directory `state`) and a compiled policy. */
 struct policy_trial {
 	const char *state;
 	const struct session_record *record;
@@ -29,6 +23,7 @@ struct policy_trial {
 	bool json;
 	bool is_told;            /* on stderr, and only where something would differ */
 };
+/* As policy_test(). */
 int policy_try(const struct policy_trial *trial, struct err *err) MUST_USE;
 
 /* A compiled policy for atoll-learn: a sealed memfd above its place there, owned by the caller; -errno. */
