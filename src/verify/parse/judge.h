@@ -32,6 +32,7 @@ struct judgement {
 	size_t nested_size;    /* bytes of nested texts, repetitions included */
 	size_t shell_steps;    /* statements of shells that were followed, repetitions included */
 	bool is_over;          /* a bound was hit: nothing more is walked */
+	bool is_bundle;        /* parts of a program that was put together of many: one name is many things in it */
 };
 
 /*

@@ -10,6 +10,8 @@
 #include "policy/decide.h"
 #include "verify/model/argv.h"
 #include "verify/model/words.h"
+#include "verify/rules/above.h"
+#include "verify/rules/pattern.h"
 
 /*
  * One operation against one condition: everything that the condition has must hold. How sure a finding is follows from
@@ -20,6 +22,9 @@ struct matcher {
 	struct operations *operations;
 	enum confidence confidence;
 	struct filter_hits *hits; /* of each operation, made when they are asked for */
+	struct above *above; /* the same of all that flows into each, once a flow was asked for */
+	bool is_above_made;
+	uint32_t steps;      /* of all searches of flows so far */
 	bool is_cut; /* a search of flows was given up */
 };
 
@@ -108,7 +113,7 @@ static bool match_compared(const char *pattern, struct compared *compared)
 {
 	if (is_path_pattern(pattern))
 		return match_path(pattern, compared);
-	return may_match(pattern, compared->word->text) && fnmatch(pattern, compared->word->text, 0) == 0;
+	return may_match(pattern, compared->word->text) && pattern_match(pattern, compared->word->text, false);
 }
 
 static bool match_word(const char *pattern, const struct word *word)
@@ -275,8 +280,8 @@ static bool match_program(struct matcher *matcher, const struct condition *condi
 	for (size_t i = 0; i < programs->count; i++) {
 		const char *pattern = patterns_of(programs)[i];
 
-		if ((may_match(pattern, name) && fnmatch(pattern, name, 0) == 0) ||
-		    (is_glob && fnmatch(name, pattern, 0) == 0) ||
+		if ((may_match(pattern, name) && pattern_match(pattern, name, false)) ||
+		    (is_glob && pattern_match(name, pattern, false)) ||
 		    (has_slash && strchr(pattern, '/') && match_word(pattern, word))) {
 			rest_on(matcher, word);
 			return true;
@@ -313,7 +318,7 @@ static bool match_text(struct matcher *matcher, const struct vec *patterns, cons
 		const struct word *word = i < count ? operation_word(operation, i) : operation->document;
 
 		for (size_t at = 0; word && at < patterns->count; at++) {
-			if (fnmatch(patterns_of(patterns)[at], word->text, FNM_CASEFOLD) == 0) {
+			if (pattern_match(patterns_of(patterns)[at], word->text, true)) {
 				rest_on(matcher, word);
 				return true;
 			}
@@ -414,7 +419,7 @@ static bool match_host(const struct vec *patterns, const struct operation *opera
 		return false;
 	host_of(operation_word(operation, 0)->text, host);
 	for (size_t i = 0; i < patterns->count; i++) {
-		if (fnmatch(patterns_of(patterns)[i], host, 0) == 0)
+		if (pattern_match(patterns_of(patterns)[i], host, false))
 			return true;
 	}
 	return false;
@@ -482,6 +487,23 @@ static bool match_one_of(struct matcher *matcher, const struct vec *conditions, 
 	return false;
 }
 
+/* False: nothing that flows in meets any of the conditions, for certain. */
+static bool may_come_in(const struct above *above, const struct vec *conditions)
+{
+	const struct condition *items = conditions->items;
+
+	for (size_t i = 0; i < conditions->count; i++) {
+		const uint16_t *needs = items[i].needs;
+		bool may = !items[i].kinds || items[i].kinds & above->kinds;
+
+		for (size_t need = 0; need < CONDITION_NEEDS && may; need++)
+			may = filter_may_match(&above->hits, needs[need]) || (need == NEED_TEXT && above->has_document);
+		if (may)
+			return true;
+	}
+	return false;
+}
+
 /* Backwards over the flows: does something that comes in here meet one of the conditions? */
 static bool match_from(struct matcher *matcher, const struct vec *conditions, uint32_t index)
 {
@@ -490,6 +512,14 @@ static bool match_from(struct matcher *matcher, const struct vec *conditions, ui
 	uint8_t seen[OPERATIONS_MAX / 8 + 1];
 
 	if (!operations_get(matcher->operations, index)->first_flow)
+		return false;
+	if (!matcher->is_above_made) {
+		matcher->is_above_made = true;
+		for (uint32_t i = 0; i < operations_count(matcher->operations); i++)
+			hits_of(matcher, i);
+		above_find(matcher->above, matcher->operations, matcher->hits);
+	}
+	if (!may_come_in(&matcher->above[index], conditions))
 		return false;
 	memset(seen, 0, operations_count(matcher->operations) / 8 + 1);
 	waiting[count++] = index;
@@ -505,10 +535,13 @@ static bool match_from(struct matcher *matcher, const struct vec *conditions, ui
 			seen[from / 8] |= (uint8_t)(1U << from % 8);
 			if (match_one_of(matcher, conditions, from))
 				return true;
-			if (count == RULE_FLOW_STEPS_MAX) {
+			/* The nearest come first, so that what is far away is what is given up. */
+			if (count == (matcher->steps < RULE_FLOW_STEPS_ALL ? RULE_FLOW_STEPS_MAX
+									   : RULE_FLOW_STEPS_LATE)) {
 				matcher->is_cut = true;
 				return false;
 			}
+			matcher->steps++;
 			waiting[count++] = from;
 		}
 	}
@@ -653,13 +686,14 @@ size_t rules_match(const struct rules *rules, struct operations *operations, str
 		   bool *ret_is_cut)
 {
 	cleanup_free struct filter_hits *hits = calloc(operations_count(operations) + 1, sizeof *hits);
-	struct matcher matcher = { .rules = rules, .operations = operations, .hits = hits };
+	cleanup_free struct above *above = calloc(operations_count(operations) + 1, sizeof *above);
+	struct matcher matcher = { .rules = rules, .operations = operations, .hits = hits, .above = above };
 	struct findings found = { .items = findings, .max = max };
 	uint64_t deadline_ns = clock_computed_ns() + MATCH_TIME_MS * 1000000ULL;
 
 	/* What could not be looked at is not harmless. */
-	*ret_is_cut = !hits;
-	if (!hits)
+	*ret_is_cut = !hits || !above;
+	if (!hits || !above)
 		return 0;
 	for (uint32_t i = 0; i < operations_count(operations); i++) {
 		found.is_full = false;

@@ -14,6 +14,8 @@
 enum {
 	RULES_MAX = 2000,
 	RULE_FLOW_STEPS_MAX = 4096, /* operations that one search of a flow looks at; beyond it is a doubt */
+	RULE_FLOW_STEPS_ALL = 400000, /* of all searches together; then one looks at the nearest alone: */
+	RULE_FLOW_STEPS_LATE = 32,
 };
 
 struct rules;

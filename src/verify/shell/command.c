@@ -167,7 +167,11 @@ void shell_assign(struct shell *shell, TSNode node, bool is_exported)
 	if (node_is(name, "subscript"))
 		name = node_field(name, "name");
 	text = walk_copy(shell->walk, name);
-	if (ts_node_is_null(value))
+	/* x=$x$x: what doubles is not known any more when it takes too much. */
+	if (arena_of(shell)->size > SHELL_MEMORY_MAX) {
+		operations_doubt(shell->walk->operations, DOUBT_SIZE, walk_span(shell->walk, node));
+		word = word_unknown(arena_of(shell), walk_span(shell->walk, node), 0);
+	} else if (ts_node_is_null(value))
 		word = word_of(arena_of(shell), walk_span(shell->walk, node), "");
 	else
 		word = shell_word(shell, value);
@@ -212,7 +216,7 @@ void shell_command(struct shell *shell, TSNode node, const struct vec *extra, st
 	struct command command = { .span = walk_span(shell->walk, node), .context = shell->context };
 	size_t variables = shell->variables.count;
 	bool has_name = !ts_node_is_null(node_field(node, "name"));
-	const struct word *process;
+	const struct word *process, *given;
 
 	shell->outgoing = stream->input;
 	for (cleanup_each struct each each = each_child(shell->walk, node); each_next(&each);) {
@@ -233,9 +237,11 @@ void shell_command(struct shell *shell, TSNode node, const struct vec *extra, st
 	command.count = words.count;
 	process = shell->process;
 	shell->process = NULL;
-	if (!stream->document && !stream->input.count)
+	given = stream->document;
+	if (!given && !stream->input.count)
 		stream->document = read_at_prompt(shell, &command, node);
 	shell_run(shell, &command, stream);
+	stream->document = given;
 	shell->process = process;
 	run_process_script(shell, &command);
 	/* NAME=VALUE before a command is for that command. */

@@ -82,20 +82,22 @@ void shell_while(struct shell *shell, TSNode node, struct stream *stream)
 static bool is_vast(struct shell *shell, TSNode loop, TSNode body)
 {
 	static const char *const ends[] = { "wait", "break", "exit", "return", NULL };
-	uint32_t size, start = ts_node_start_byte(loop);
-	const char *text = walk_text(shell->walk, body, &size);
+	uint32_t start = ts_node_start_byte(loop), size = ts_node_start_byte(body) - start;
+	const char *text = shell->walk->text + start;
 	bool starts_more = false, is_many = false;
 
-	for (uint32_t i = 1; i + 1 < size; i++)
-		starts_more |= text[i] == '&' && text[i - 1] != '&' && text[i + 1] != '&' && text[i - 1] != '>' &&
-			       text[i + 1] != '>';
-	text = shell->walk->text + start;
-	size = ts_node_start_byte(body) - start;
 	for (uint32_t i = 0, digits = 0; i < size; i++) {
 		digits = isdigit((unsigned char)text[i]) ? digits + 1 : 0;
 		is_many |= digits >= VAST_DIGITS;
 	}
-	return starts_more && is_many && !text_has(shell, body, ends);
+	/* Only then the body is gone through: it has those of all loops within. */
+	if (!is_many)
+		return false;
+	text = walk_text(shell->walk, body, &size);
+	for (uint32_t i = 1; i + 1 < size; i++)
+		starts_more |= text[i] == '&' && text[i - 1] != '&' && text[i + 1] != '&' && text[i - 1] != '>' &&
+			       text[i + 1] != '>';
+	return starts_more && !text_has(shell, body, ends);
 }
 
 void shell_c_for(struct shell *shell, TSNode node, struct stream *stream)

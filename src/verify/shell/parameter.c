@@ -296,17 +296,17 @@ static void put(struct shell *shell, struct word_draft *draft, const struct word
 	const struct word *separators = shell_get(shell, "IFS");
 	const char *breaks = separators && word_is_exact(separators) ? separators->text : " \t\n";
 	struct word copy = *value;
-	char *text = arena_text_n(draft->arena, value->text, value->size);
+	char *text;
 
 	copy.flags &= is_quoted ? ~(uint32_t)WORD_GLOB : ~0U;
-	for (char *at = text; at && *at && !is_quoted; at++) {
-		if (strchr(breaks, *at))
+	if (!is_quoted && strpbrk(value->text, "*?["))
+		copy.flags |= WORD_GLOB;
+	if (!is_quoted && strpbrk(value->text, breaks)) {
+		text = arena_text_n(draft->arena, value->text, value->size);
+		for (char *at = text; at && *(at += strcspn(at, breaks)); at++)
 			*at = SHELL_SPLIT;
-		if (strchr("*?[", *at))
-			copy.flags |= WORD_GLOB;
+		copy.text = text ? text : value->text;
 	}
-	if (text)
-		copy.text = text;
 	word_put_word(draft, &copy);
 }
 
