@@ -407,6 +407,71 @@ def test_gemini_logs_in_by_a_code_that_is_pasted(sandbox, installed, certificate
             issuer.close()
 
 
+def opencode_kept(sandbox, installed, provider):
+    """What it kept, closed to others, and there at the next start."""
+    kept = sandbox.home / ".local" / "share" / "opencode" / "auth.json"
+    assert kept.stat().st_mode & 0o77 == 0
+    done = sandbox.run(["opencode", "auth", "list"], policy="opencode",
+                       env={"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin"})
+    assert done.code == 0 and "1 credentials" in done.out + done.err, done
+    return json.loads(kept.read_text())[provider]
+
+
+def test_opencode_takes_a_key_that_is_pasted(sandbox, installed):
+    env = {"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin"}
+    child = sandbox.spawn(["opencode", "auth", "login"], policy="opencode", env=env, size=(40, 160))
+    child.expect(b"Select provider", timeout=60)
+    # It draws the list again for each letter.
+    for letter in "anthropic":
+        child.send(letter)
+        child.expect(letter.encode(), timeout=20)
+    child.expect(rb"2 matches", timeout=20)
+    child.send(b"\r")
+    child.expect(b"Enter your API key", timeout=20)
+    child.send(TASKS["opencode"]["key"].encode() + b"\r")
+    child.expect(EOF, timeout=40)
+    assert opencode_kept(sandbox, installed, "anthropic") == {"type": "api", "key": TASKS["opencode"]["key"]}
+
+
+@pytest.mark.needs("openssl")
+@pytest.mark.parametrize("way", ["headless", "browser"])
+def test_opencode_logs_in_with_chatgpt(sandbox, installed, certificates, way):
+    """By a device code, or by a browser of the host, which comes back to a port inside."""
+    policy = sandbox.policy("atoll: 1\nextends: opencode\ndrop: [auth.openai.com]\nnetwork:\n  allow:\n"
+                            "    - {host: auth.openai.com, ports: [443], http: [{paths: [\"/**\"]}]}\n"
+                            "    - {cidr: 127.0.0.0/8}\n")
+    env = {"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin", "SSL_CERT_FILE": str(certificates.ca),
+           "ATOLL_TEST_HOSTS": f"auth.openai.com={ISSUER}"}
+    with alone("login"):
+        issuer = Issuer(certificates.context(), ISSUER, 443)
+        try:
+            child = sandbox.spawn(["opencode", "auth", "login", "-p", "openai", "-m", f"ChatGPT Pro/Plus ({way})"],
+                                  policy=policy, env=env, size=(40, 2000))
+            if way == "headless":
+                child.expect(b"ABCD-12345", timeout=60)
+            else:
+                child.expect(rb"https://auth\.openai\.com/oauth/authorize\?(\S+)", timeout=60)
+                query = dict(urllib.parse.parse_qsl(child.match[1].decode()))
+                back = urllib.parse.urlsplit(query["redirect_uri"])
+                where = f"{back.path}?" + urllib.parse.urlencode({"code": "code-1", "state": query["state"]})
+                wait_until(lambda: answers(back.port, where), 20, "the port is open")
+            child.expect(EOF, timeout=60)
+            kept = opencode_kept(sandbox, installed, "openai")
+            assert kept["type"] == "oauth" and kept["refresh"] == "refresh-atolltest" and issuer.exchanged(), kept
+        finally:
+            issuer.close()
+
+
+def answers(port, where):
+    """A browser of this machine: False as long as nobody listens."""
+    visit = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        visit.request("GET", where)
+        return visit.getresponse().status == 200
+    except OSError:
+        return False
+
+
 @pytest.mark.needs("openssl")
 def test_claude_asks_its_first_questions_once(sandbox, installed, certificates):
     """How it shall look, whether it may use the key that it sees, whether the folder is trusted."""
