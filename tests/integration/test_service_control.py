@@ -238,3 +238,24 @@ def test_ids_of_another_form_end_the_front(service):
         service.take_front()
         service.say_ready()
     assert OPERATIONS["GET"] and service.list() == []
+
+
+def test_metrics_and_logs_are_of_the_sandbox(service):
+    made = service.create()
+    assert service.run(made,
+	"for i in $(seq 20000); do :; done; head -c 20M /dev/zero | tail -c 1 | wc -c") == ("1\n", 0)
+    shown = wait_until(lambda: service.ask("GET", sandbox=made["sandbox"]).values.get("memory_mb") and
+                       service.ask("GET", sandbox=made["sandbox"]))
+    assert shown["cpu_count"] == 2 and shown["memory_mb"] == 1024 and shown["disk_mb"] == 4096
+    looks = service.ask("METRICS", sandbox=made["sandbox"]).rows
+    looks = service.ask("METRICS", sandbox=made["sandbox"]).rows
+    assert len(looks) >= 2 and looks[-1]["mem_total"] == 1 << 30 and looks[-1]["cpu_count"] == 2
+    assert [look["time_ms"] for look in looks] == sorted(look["time_ms"] for look in looks)
+    assert [row["sandbox"] for row in service.ask("METRICS", sandboxes=[made["sandbox"], "i" + "0" * 19]).rows] == [
+        made["sandbox"]]
+    page = service.ask("LOGS", sandbox=made["sandbox"], limit=2)
+    assert page.rows[0]["message"].startswith("session.start") and len(page.rows) == 2
+    rest = service.ask("LOGS", sandbox=made["sandbox"], next=page["next"])
+    assert rest.rows and not any(row["message"].startswith("session.start") for row in rest.rows)
+    found = service.ask("LOGS", sandbox=made["sandbox"], search="session.start")
+    assert len(found.rows) == 1

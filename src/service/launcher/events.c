@@ -5,6 +5,7 @@
 #include "service/launcher/inside/commands.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/pool.h"
+#include "service/launcher/inside/metrics.h"
 #include "service/launcher/inside/watches.h"
 
 /* ---- the sandbox itself ---- */
@@ -30,6 +31,7 @@ static void on_ready(struct sandbox *sandbox)
 	/* Whoever waits is answered first. */
 	if (call)
 		lifecycle_created(sandbox, call);
+	metrics_begin(sandbox);
 	if (lifecycle_policy(sandbox, NULL, &found, NULL) == 0)
 		pool_want(sandbox->daemon, &found, !sandbox->is_pooled);
 }

@@ -5,10 +5,11 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/inside/metrics.h"
 #include "service/launcher/pool.h"
 #include "service/launcher/store/user.h"
 
-enum { NS_PER_MS = 1000000, CPU_COUNT = 2, DISK_MB = 4096, MEMORY_MB = 1024 };
+enum { NS_PER_MS = 1000000 };
 
 static const struct atoll_error no_error = { .size = sizeof no_error };
 
@@ -138,9 +139,7 @@ void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, bool has
 	field_put_string(out, "state", is_paused ? "paused" : "running");
 	field_put_u64(out, "started_ms", sandbox->created_ms);
 	field_put_u64(out, "end_ms", is_paused ? lifecycle_now_ms() + sandbox->left_ms : sandbox->end_ms);
-	field_put_u64(out, "cpu_count", CPU_COUNT);
-	field_put_u64(out, "memory_mb", MEMORY_MB);
-	field_put_u64(out, "disk_mb", DISK_MB);
+	metrics_put_limits(sandbox, out);
 	field_put_string(out, "domain", sandbox->daemon->domain);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		kept_put(out, made, keys[i]);

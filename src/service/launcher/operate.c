@@ -5,6 +5,8 @@
 #include "service/launcher/control.h"
 #include "service/launcher/inside/commands.h"
 #include "service/launcher/inside/files.h"
+#include "service/launcher/inside/logs.h"
+#include "service/launcher/inside/metrics.h"
 #include "service/launcher/inside/watches.h"
 #include "service/launcher/list.h"
 #include "service/launcher/pause.h"
@@ -30,6 +32,8 @@ static const struct row rows[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_TEMPLATES] = { snapshots_list },
 	[SERVICE_TEMPLATE_DELETE] = { snapshots_delete },
 	[SERVICE_NETWORK] = { control_network, true },
+	[SERVICE_METRICS] = { metrics_show },
+	[SERVICE_LOGS] = { logs_show },
 	[SERVICE_HEALTH] = { control_health },
 	[SERVICE_EXEC] = { commands_exec, true },
 	[SERVICE_COMMANDS] = { commands_list, true },

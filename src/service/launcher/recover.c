@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
 
 /*
@@ -100,6 +101,7 @@ static void take_on(struct sandbox *sandbox)
 			return;
 		}
 		sandbox->is_known = true;
+		metrics_begin(sandbox);
 		if (sandbox->state == SANDBOX_PAUSED)
 			hold_again(sandbox);
 		else if (lifecycle_is_auto_pause(sandbox) && sandbox->end_ms)
