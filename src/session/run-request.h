@@ -73,12 +73,18 @@ struct run_completion {
 	void *context;
 };
 
+/* What LINK_HELLO and LINK_SUBSCRIBE would say, where it came with the request; all 0: it is still to come. */
+struct run_greeting {
+	uint64_t lowest, highest, events;
+};
+
 /* Who started a sandbox from another program, and stays in touch (wire/link.h). */
 struct run_starter {
 	int socket_fd;               /* borrowed: its connection; what it says first is heard before anything happens */
 	int streams[3];              /* borrowed: of the command; FD_NONE: as with REQUEST_DETACH */
 	uint32_t pty;                /* rows << 16 | columns: the command has a terminal instead; 0: it has none */
 	uint64_t deadline_ms;        /* no longer than this, whatever the policy says; UINT64_MAX: as that says */
+	struct run_greeting greeting;
 	const struct run_completion *completion; /* of a request that comes in two pieces; NULL: it is whole */
 	const char *home_from;       /* absolute: what of the host is staged as the home; NULL: what has its path */
 	const char *user_name;       /* what the user is called inside; NULL: as usual */

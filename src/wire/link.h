@@ -35,8 +35,9 @@ enum { LINK_START_FD = 3, LINK_SOCKET_FD, LINK_FIRST_FD, LINK_FDS_MAX = 8, LINK_
 enum link_message {
 	/* a start, in a sealed memfd */
 	LINK_START = 16,         /* fields: of a sandbox, or of a job */
-	/* starter -> the box that it had parked: before it is greeted */
-	LINK_TAKE,               /* fields: what the start left open; fds: those that they count. READY follows, or the
+	/* starter -> the box that it had parked */
+	LINK_TAKE,               /* fields: what the start left open, and what LINK_HELLO ("lowest", "highest") and
+				    LINK_SUBSCRIBE ("events") say; fds: those that they count. READY follows, or the
 				    end */
 	/* client -> box */
 	LINK_HELLO = 32,         /* u32 lowest, u32 highest protocol that is spoken; -> LINK_WELCOME, and the end where

@@ -117,7 +117,8 @@ def test_one_that_is_taken_is_a_sandbox_like_any_other(host):
 
 
 LOOK = r"""
-id -u; id -g; hostname; cat /etc/machine-id 2>/dev/null; ls /etc | sort | sha256sum
+id -u; id -g; hostname; cat /etc/machine-id /etc/hosts /etc/resolv.conf 2>/dev/null
+cut -d: -f1 /etc/passwd | grep -c -v atolltest
 echo pid $$; ls /proc | grep -E '^[0-9]+$' | sort -n | head -3 | tr '\n' ' '
 for fd in /proc/$$/fd/*; do echo "$(basename $fd) $(readlink $fd | sed 's/[0-9][0-9]*/N/')"; done
 cut -d' ' -f5 /proc/self/mountinfo | sort | sha256sum
@@ -247,6 +248,58 @@ def test_a_box_that_is_killed_after_it_was_taken_is_recorded_and_tidied(host):
     wait_until(lambda: not leftovers(host.sandbox, old) and not sockets(host.sandbox), seconds=15, what="tidied")
     listed = host.sandbox.run_atoll("ps", "-a", "--json")
     assert new in listed.out and '"lost"' in listed.out, listed
+
+
+def test_a_box_that_is_killed_at_any_moment_of_the_taking_leaves_nothing(host):
+    """A record that says so, or no directory; and no socket and no group of either name."""
+    child = host.start("""
+        for delay in range(0, 800, 40):
+            box = park()
+            old = box.id
+            print(old, flush=True)
+            pid = int(sys.stdin.readline())
+            box.take(policy, project=project)
+            over = time.perf_counter() + delay / 1e6
+            while time.perf_counter() < over:
+                pass
+            os.kill(pid, signal.SIGKILL)
+            print(old, box.id, box.until(END).get("ended").decode(), flush=True)
+    """, stdin=subprocess.PIPE)
+    names, sessions = [], host.sandbox.state / "atoll" / "sessions"
+    for _ in range(0, 800, 40):
+        print(box_of(child.stdout.readline().strip()), file=child.stdin, flush=True)
+        old, new, ended = child.stdout.readline().split()
+        assert ended == "lost"
+        names += [old, new]
+    assert child.wait(timeout=30) == 0, child.stderr.read()
+    child.communicate()
+
+    def are_tidy():
+        half = [path for path in sessions.iterdir() if path.name in names and not
+                (path / "ended.bin").stat().st_size]
+        return not half and not sockets(host.sandbox) and not leaks.cgroups(names)
+    wait_until(are_tidy, seconds=20, what="records of those that were sandboxes, and nothing of the others")
+
+
+def test_hundreds_leave_no_descriptor_and_no_memory(host):
+    out = host.program("""
+        def memory():
+            return int(open("/proc/self/statm").read().split()[1])
+        def fds():
+            return len(os.listdir("/proc/self/fd"))
+        def some(count):
+            for _ in range(count):
+                box = park()
+                take(box, ["true"])
+                box.until(END)
+                box.free()
+                park().free()
+        some(20)
+        before = memory(), fds()
+        some(60)
+        print(memory() - before[0] < 100, fds() - before[1])
+    """)
+    assert out == "True 0\n", out
 
 
 def test_ps_does_not_take_the_groups_of_one_that_runs(host):

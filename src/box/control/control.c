@@ -373,6 +373,7 @@ int control_rename(struct box *box)
  */
 static int adopt_starter(struct box *box)
 {
+	const struct run_greeting *greeting = &box->run.request->starter->greeting;
 	int fd = fd_duplicate(box->run.request->starter->socket_fd);
 	int r = fd < 0 ? fd : fd_set_nonblocking(fd, true);
 	struct client *client = r < 0 ? NULL : add_client(box, fd);
@@ -384,6 +385,11 @@ static int adopt_starter(struct box *box)
 			continue;
 		box->commands[i]->client = client;
 		box->commands[i]->outlives_client = true;
+	}
+	/* Then it will not say that again; it may have no time to. */
+	if (greeting->highest) {
+		r = link_greet(client, (uint32_t)greeting->lowest, (uint32_t)greeting->highest);
+		return r == 0 ? link_subscribe(client, greeting->events) : r;
 	}
 	while (recv(fd, &(char){ 0 }, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) {
 		if (client_ready(client, EPOLLIN) < 0 || box->control.clients[0] != client || client->is_deferred)

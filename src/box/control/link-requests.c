@@ -24,19 +24,30 @@ static int on_credit(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return 0;
 }
 
-static int on_subscribe(void *context, struct frame *frame, int *fds, size_t fd_count)
+int link_subscribe(struct client *client, uint64_t events)
 {
-	struct client *client = context;
-	uint64_t ticket = frame_get_u64(frame), mask = frame_get_u64(frame);
+	uint64_t mask = events & ~LINK_OWN_COMMANDS;
 
-	client->link->own_commands = mask & LINK_OWN_COMMANDS;
-	mask &= ~LINK_OWN_COMMANDS;
-	if (frame_finish(frame) < 0 || mask >> LINK_EVENT_COUNT)
+	if (mask >> LINK_EVENT_COUNT)
 		return -EBADMSG;
+	client->link->own_commands = events & LINK_OWN_COMMANDS;
 	client->link->mask = mask;
 	/* Somebody hears of questions: they are asked, and wait. */
 	client->is_follower = mask & 1u << LINK_EVENT_QUESTION;
 	client->box->approval.queue.listeners_until_ns = 0;
+	return 0;
+}
+
+static int on_subscribe(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame), events = frame_get_u64(frame);
+	int r = frame_finish(frame);
+
+	if (r == 0)
+		r = link_subscribe(client, events);
+	if (r < 0)
+		return r;
 	if (ticket)
 		link_reply_done(client, ticket);
 	if (client->box->is_announced)

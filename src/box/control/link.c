@@ -91,15 +91,10 @@ static void send_welcome(struct client *client, uint32_t protocol)
 	link_reply_send(client, NULL, 0);
 }
 
-int link_on_hello(void *context, struct frame *frame, int *fds, size_t fd_count)
+int link_greet(struct client *client, uint32_t lowest, uint32_t highest)
 {
-	struct client *client = context;
-	uint32_t lowest = frame_get_u32(frame), highest = frame_get_u32(frame);
 	uint32_t spoken = highest < LINK_PROTOCOL ? highest : LINK_PROTOCOL;
-	int r = frame_finish(frame);
 
-	if (r < 0)
-		return r;
 	/* Which one would do is said before it is cut off. */
 	if (lowest > LINK_PROTOCOL || highest < LINK_PROTOCOL_LOWEST || lowest > highest) {
 		send_welcome(client, LINK_PROTOCOL);
@@ -114,6 +109,14 @@ int link_on_hello(void *context, struct frame *frame, int *fds, size_t fd_count)
 	link_prepare(client->box);
 	send_welcome(client, spoken);
 	return 0;
+}
+
+int link_on_hello(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	uint32_t lowest = frame_get_u32(frame), highest = frame_get_u32(frame);
+	int r = frame_finish(frame);
+
+	return r < 0 ? r : link_greet(context, lowest, highest);
 }
 
 bool link_must_wait(const struct client *client, uint16_t type, bool is_spawning)

@@ -18,6 +18,10 @@ struct client;
 struct command;
 struct err;
 
+/* LINK_HELLO, and LINK_SUBSCRIBE behind it, where they came otherwise. -EPROTO, -EBADMSG, -ENOMEM: it is cut off. */
+int link_greet(struct client *client, uint32_t lowest, uint32_t highest) MUST_USE;
+int link_subscribe(struct client *client, uint64_t events) MUST_USE;
+
 /* LINK_HELLO, for the table of control.c: see struct frame_rule. */
 int link_on_hello(void *context, struct frame *frame, int *fds, size_t fd_count);
 

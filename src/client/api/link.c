@@ -238,6 +238,23 @@ int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint
 	return 0;
 }
 
+static uint32_t lowest_protocol(const struct atoll_context *context)
+{
+	return context->own_commands ? LINK_PROTOCOL : LINK_PROTOCOL_LOWEST;
+}
+
+static uint64_t wanted_events(const struct atoll_context *context)
+{
+	return context->events | (context->own_commands ? LINK_OWN_COMMANDS : 0);
+}
+
+void sandbox_put_greeting(struct buf *out, const struct atoll_context *context)
+{
+	field_put_u64(out, "lowest", lowest_protocol(context));
+	field_put_u64(out, "highest", LINK_PROTOCOL);
+	field_put_u64(out, "events", wanted_events(context));
+}
+
 int sandbox_greet(int socket_fd, const struct atoll_context *context)
 {
 	char memory[2][128];
@@ -246,12 +263,12 @@ int sandbox_greet(int socket_fd, const struct atoll_context *context)
 
 	buf_init_fixed(&hello, memory[0], sizeof memory[0]);
 	frame_begin(&hello, LINK_HELLO);
-	frame_put_u32(&hello, context->own_commands ? LINK_PROTOCOL : LINK_PROTOCOL_LOWEST);
+	frame_put_u32(&hello, lowest_protocol(context));
 	frame_put_u32(&hello, LINK_PROTOCOL);
 	buf_init_fixed(&subscribe, memory[1], sizeof memory[1]);
 	frame_begin(&subscribe, LINK_SUBSCRIBE);
 	frame_put_u64(&subscribe, 0);
-	frame_put_u64(&subscribe, context->events | (context->own_commands ? LINK_OWN_COMMANDS : 0));
+	frame_put_u64(&subscribe, wanted_events(context));
 	r = frame_end(&hello);
 	if (r == 0)
 		r = frame_end(&subscribe);

@@ -96,6 +96,9 @@ int sandbox_check(const struct atoll_sandbox *sandbox, struct atoll_error *error
  */
 int sandbox_greet(int socket_fd, const struct atoll_context *context) MUST_USE;
 
+/* The same as fields of a message that a box gets before it can be greeted. */
+void sandbox_put_greeting(struct buf *out, const struct atoll_context *context);
+
 /* Queues an event (taken; NULL: -ENOMEM). */
 int sandbox_queue(struct atoll_sandbox *sandbox, struct atoll_record *event, bool has_credit) MUST_USE;
 

@@ -239,6 +239,30 @@ static int creations(void)
 	return r;
 }
 
+/* What is parked is taken, or stays parked, or has ended: a handle knows which. */
+static int parkings(void)
+{
+	const char *const argv[] = { "echo", "hello", NULL };
+	atoll_sandbox *sandbox = NULL;
+	atoll_record *shape = atoll_record_new(ATOLL_SHAPE);
+	int r;
+	atoll_record *record = new_command(ATOLL_SANDBOX, argv, "capture", &r);
+
+	if (!shape)
+		r = ATOLL_E_NO_MEMORY;
+	TRY(r, atoll_set_string(shape, "project", words[5], &error));
+	TRY(r, atoll_park(standing, shape, policy, &sandbox, &error));
+	if (r == 0)
+		r = until(__func__, sandbox, ATOLL_EVENT_PARKED);
+	TRY(r, atoll_take(sandbox, policy, record, &error));
+	if (r == 0)
+		r = until(__func__, sandbox, ATOLL_EVENT_END);
+	atoll_sandbox_free(sandbox);
+	atoll_record_free(record);
+	atoll_record_free(shape);
+	return r;
+}
+
 static int commands(const char *scenario, const char *streams)
 {
 	const char *const argv[] = { "echo", "hello", NULL };
@@ -412,6 +436,7 @@ int main(int argc, char **argv)
 		long step;
 	} scenarios[] = {
 		{ "contexts", contexts, 1 }, { "policies", policies, 1 },   { "creations", creations, 1 },
+		{ "parkings", parkings, 1 },
 		{ "captures", captures, 1 }, { "pipes", pipes, 1 },	    { "terminals", terminals, 1 },
 		{ "lists", lists, 13 },	     { "requests", requests, 1 }, { "reviews", reviews, 1 },
 	};

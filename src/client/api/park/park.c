@@ -10,7 +10,8 @@
 
 /*
  * Sandboxes that are built ahead, and taken. A parked box is asked for like any other, by a request that lacks who it
- * is for: that comes as one message, and what every handle says first goes behind it. Part of libatoll.
+ * is for: that comes as one message, with what every handle says first, since a short command is over before its
+ * starter says anything more. Part of libatoll.
  */
 
 enum { AGE_MS = 600000, AGE_MAX_MS = 3600000 };
@@ -140,10 +141,7 @@ static int give(struct atoll_sandbox *sandbox, const struct spawn_request *reque
 		return r;
 	}
 	free(parked);
-	if (r < 0)
-		return r;
-	r = sandbox_greet(sandbox->socket_fd, sandbox->context);
-	return r < 0 ? fault_errno(error, r, "take") : 0;
+	return r;
 }
 
 int atoll_take(atoll_sandbox *parked, const atoll_policy *policy, const atoll_record *record,
@@ -165,6 +163,7 @@ int atoll_take(atoll_sandbox *parked, const atoll_policy *policy, const atoll_re
 	request.id = id;
 	if (r == 0) {
 		r = start_put(&request, record, stream_keys, &plan);
+		sandbox_put_greeting(&request.frame, parked->context);
 		r = r == 0 ? frame_end(&request.frame) : r;
 		r = r < 0 ? fault_errno(error, r, "take") : 0;
 	}

@@ -46,6 +46,9 @@ static const struct start_field fields[] = {
 	{ "policy", FIELD_FD, AT(setup.policy_fd) },
 	{ "age_ms", FIELD_U64, AT(completion.age_ms) },
 	/* These with LINK_TAKE, too. */
+	{ "lowest", FIELD_U64, AT(starter.greeting.lowest) },
+	{ "highest", FIELD_U64, AT(starter.greeting.highest) },
+	{ "events", FIELD_U64, AT(starter.greeting.events) },
 	{ "id", FIELD_STRING, AT(setup.session) },
 	{ "argv", FIELD_STRINGS, AT(argv) },
 	{ "env", FIELD_STRINGS, AT(environment) },
