@@ -73,6 +73,19 @@ bool address_is_public(const uint8_t bytes[16])
 	return !is_in(special, ARRAY_SIZE(special), bytes);
 }
 
+bool address_block_is_public(const uint8_t bytes[16], unsigned bits)
+{
+	bool is_v4 = address_is_mapped(bytes);
+
+	if (bits < (is_v4 ? 96u : 3u) || (!is_v4 && bytes[0] >> 5 != 1))
+		return false;
+	/* Two blocks have an address in common where the shorter prefix begins both. */
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++)
+		if (address_prefix_equal(special[i].bytes, bytes, special[i].bits < bits ? special[i].bits : bits))
+			return false;
+	return true;
+}
+
 bool address_is_private_use(const uint8_t bytes[16])
 {
 	return is_in(private_use, ARRAY_SIZE(private_use), bytes) && !is_in(metadata, ARRAY_SIZE(metadata), bytes);

@@ -18,6 +18,9 @@ bool address_is_mapped(const uint8_t bytes[16]);
 /* Whether any router of the public internet may lead to it: in no special-purpose block. */
 bool address_is_public(const uint8_t bytes[16]);
 
+/* The same of every address with this prefix; bits is at most 128, those of IPv4 behind the 96 of ::ffff:0:0. */
+bool address_block_is_public(const uint8_t bytes[16], unsigned bits);
+
 /*
  * Whether it is one that a company, a home or a VPN gives to its own machines: a person can tell what is there.
  * Loopback, link-local addresses and the metadata services of clouds are none.

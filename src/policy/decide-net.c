@@ -94,6 +94,14 @@ bool net_cidr_is_valid(const char *text)
 	return memcmp(bytes, masked, 16) == 0;
 }
 
+bool net_cidr_is_public(const char *text)
+{
+	uint8_t bytes[16];
+	unsigned bits;
+
+	return parse_cidr(text, bytes, &bits) && address_block_is_public(bytes, bits);
+}
+
 static bool label_is_valid(const char *label, size_t length)
 {
 	if (length == 0 || length > 63 || label[0] == '-' || label[length - 1] == '-')

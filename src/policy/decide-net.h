@@ -14,5 +14,9 @@ struct decision policy_decide_net(const struct policy *policy, const struct acti
 /* Whether text is "ADDRESS/BITS" with a whole address and no bits beyond the prefix set. */
 bool net_cidr_is_valid(const char *text);
 
+/* Whether all its addresses are of the public internet,
+	which an open default lets in; false also for what is invalid. */
+bool net_cidr_is_public(const char *text);
+
 /* Whether text is a lower-case host name of a rule: labels of a-z 0-9 - _, with an optional leading "*.". */
 bool net_host_is_valid(const char *text);

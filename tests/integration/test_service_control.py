@@ -158,6 +158,7 @@ def test_a_network_rule_only_takes_away(service):
     listed = service.ask("GET", sandbox=closed["sandbox"])
     assert listed["internet"] == 0
     assert service.create(deny_out=["0.0.0.0/0"], allow_out=["example.com"]).status == 201
+    assert service.create(deny_out=["0.0.0.0/0"], allow_out=["1.1.1.1", "8.8.8.0/24"]).status == 201
     for wrong, what in (({"allow_out": ["10.0.0.0/8"], "internet": 0}, "10.0.0.0/8"),
                         ({"allow_out": ["127.0.0.1"], "deny_out": ["0.0.0.0/0"]}, "127.0.0.1"),
                         ({"deny_out": ["nonsense/x"]}, "nonsense/x"),
@@ -166,7 +167,7 @@ def test_a_network_rule_only_takes_away(service):
         assert reply.status == 400 and what in reply["message"], reply
     assert service.ask("NETWORK", sandbox=closed["sandbox"], internet=1).status == 204
     assert service.ask("GET", sandbox=closed["sandbox"])["internet"] == 1
-    assert len(service.list()) == 2
+    assert len(service.list()) == 3
 
 
 def test_quotas_hold(service):

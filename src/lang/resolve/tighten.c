@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "lang/bind/bind-external.h"
 #include "lang/resolve/chain.h"
+#include "policy/decide-net.h"
 #include "policy/decide.h"
 #include "policy/glob.h"
 
@@ -85,8 +86,8 @@ static void check_files(struct lang *lang, const struct policy *base)
 }
 
 /*
- * Addresses by number: an open default means public ones only, so that nothing is within it but a rule that is there
- * already. Narrower ones are not compared: the project can leave them out.
+ * Addresses by number: an open default means public ones only, so that these are within it where no rule says anything
+ * else, and any other is only where a rule for it is there already. Narrower ones are not compared.
  */
 static bool cidr_is_within(const struct policy *base, const struct draft_net *net)
 {
@@ -94,6 +95,8 @@ static bool cidr_is_within(const struct policy *base, const struct draft_net *ne
 		if (base->network.rules[i].verdict == VERDICT_ALLOW && !base->network.rules[i].port_count &&
 		    !base->network.rules[i].http_count && str_equal(base->network.rules[i].cidr, net->cidr))
 			return true;
+	if (base->network.default_verdict == VERDICT_ALLOW && !base->network.count && net_cidr_is_public(net->cidr))
+		return true;
 	return base->network.mode == NETWORK_HOST;
 }
 

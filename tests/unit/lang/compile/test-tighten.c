@@ -147,6 +147,33 @@ static void what_is_allowed_as_a_whole_may_be_said_again(void **state)
 }
 
 /* "allow" means the public internet: a project that adds a private range to it would open more. */
+/* Without a rule of its own it lets in what is public, and that alone can be listed. */
+static void an_open_network_has_public_addresses(void **state)
+{
+	static const struct {
+		const char *cidr;
+		bool is_accepted;
+	} rows[] = {
+		{ "1.1.1.1/32", true }, { "8.8.0.0/16", true }, { "2606:4700::/32", true }, { "0.0.0.0/0", false },
+		{ "10.1.2.3/32", false }, { "8.0.0.0/6", false }, { "127.0.0.1/32", false }, { "169.254.169.254/32",
+		false },
+		{ "::/0", false }, { "2000::/3", false }, { "fd00::/8", false }, { "64:ff9b::/96", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char whole[200];
+
+		snprintf(whole, sizeof whole, "atoll: 1\nnetwork: {default: deny, allow: [{cidr: \"%s\"}]}\n",
+			 rows[i].cidr);
+		fixture_reset();
+		fixture_file("/t.yaml", "atoll: 1\nextends: low\nnetwork: {default: allow}\n");
+		fixture_file("/home/u/p/.atoll.yaml", whole);
+		fixture_request.policy = "/t.yaml";
+		if ((fixture_compile() != NULL) != rows[i].is_accepted)
+			fail_msg("%s: %s", rows[i].cidr, fixture_errors());
+	}
+}
+
 static void an_open_network_has_no_private_addresses(void **state)
 {
 	static const struct {
@@ -278,6 +305,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_widening_line_is_refused),
 		cmocka_unit_test(what_is_allowed_as_a_whole_may_be_said_again),
+		cmocka_unit_test(an_open_network_has_public_addresses),
 		cmocka_unit_test(an_open_network_has_no_private_addresses),
 		cmocka_unit_test(trust_is_tightened),
 		cmocka_unit_test(tightening_takes_effect),
