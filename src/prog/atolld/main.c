@@ -47,7 +47,7 @@ static void say_plain(const struct service_ready *ready, const char *key)
 	if (key)
 		printf("\n  export E2B_API_KEY=%s\n", key);
 	else
-		printf("\n  export E2B_API_KEY=…    # made before; another one: atoll serve key add NAME\n");
+		printf("\n  export E2B_API_KEY=…    # one that was made before, or: atoll serve key add NAME\n");
 	printf("  export E2B_API_URL=%s\n  export E2B_SANDBOX_URL=%s\n\n", ready->url, ready->url);
 }
 
@@ -94,7 +94,9 @@ static int serve(struct serve_options *given, struct err *err)
 		if (r == 0)
 			printf(given->json ? "{\"ok\":true}\n" : "atoll: the service could begin\n");
 	} else if (r == 0) {
-		r = key_make_first(store, settings.policy, given->first_key, err);
+		/* Not where it would stand in a journal. */
+		r = given->json || isatty(STDOUT_FILENO) ?
+			    key_make_first(store, settings.policy, given->first_key, err) : 0;
 		if (r == 0)
 			r = service_run(&service, say_ready, given, err);
 	}
