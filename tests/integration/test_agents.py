@@ -502,6 +502,21 @@ def test_claude_asks_its_first_questions_once(sandbox, installed, certificates):
             issuer.close()
 
 
+@pytest.mark.only("user")
+@pytest.mark.needs("bwrap")
+def test_codex_keeps_its_own_sandbox_where_a_policy_says_so(sandbox, installed):
+    """It starts commands in bwrap: what it closes is closed, as outside."""
+    env = {"PATH": f"{installed}:/usr/local/bin:/usr/bin:/bin"}
+    words = ["codex", "sandbox", "--", "sh", "-c", "touch here /tmp/there || echo closed; grep -c . /proc/mounts"]
+    outside = sandbox.run_outside(words, env=env, timeout=60)
+    assert outside.code == 0 and outside.out.startswith("closed\n"), outside
+    policy = sandbox.policy("atoll: 1\nextends: codex\nexec: {namespaces: mounts}\nresources: {memory: unlimited}\n")
+    done = sandbox.run(words, policy=policy, env=env, timeout=60)
+    assert done.code == 0 and done.out.startswith("closed\n"), done
+    refused = sandbox.run(words, policy="codex", env=env, timeout=60)
+    assert refused.code != 0 and "closed" not in refused.out, refused
+
+
 # A word of each question at the first start with its answer, and of the screen where it takes work.
 FIRST = {"codex": ([], b"anything"), "gemini": ([(b"Don't trust", b"\r"), (b"restarting", b"")], b"Authenticated with")}
 

@@ -60,3 +60,46 @@ def test_chromium_with_its_own_sandbox(sandbox):
     assert any("--no-sandbox" in entry["hint"] for entry in denials(sandbox, refused)), refused
     done = sandbox.run([*words[:-1], "--no-sandbox", words[-1]], timeout=90)
     assert done.code == 0 and "sum 42" in done.out, done
+
+
+FLATPAK = r"""
+set -e
+arch=$(flatpak --default-arch)
+mkdir -p rt/usr/bin rt/files app/files/bin app/export
+cp "$(command -v busybox)" rt/usr/bin/busybox
+for name in sh id ls cat echo touch; do ln -s busybox rt/usr/bin/$name; done
+runtime="runtime=org.test.Platform/$arch/1\nsdk=org.test.Platform/$arch/1\n"
+printf "[Runtime]\nname=org.test.Platform\n$runtime" >rt/metadata
+printf "[Application]\nname=org.test.App\n${runtime}command=hello\n" >app/metadata
+printf '#!/bin/sh\necho hello from $(cat /.flatpak-info | grep ^name); touch /app/x || echo read-only\n' \
+    >app/files/bin/hello
+chmod 755 app/files/bin/hello
+flatpak build-export --runtime --disable-sandbox repo rt 1
+flatpak build-export --disable-sandbox repo app 1
+flatpak --user remote-add --no-gpg-verify local repo
+flatpak --user install -y --noninteractive local org.test.Platform//1
+# Of an application it asks the system's bus whether parents mind.
+exec dbus-run-session -- sh -c 'export DBUS_SYSTEM_BUS_ADDRESS="$DBUS_SESSION_BUS_ADDRESS"
+    flatpak --user install -y --noninteractive local org.test.App//1'
+"""
+
+
+@pytest.mark.only("user")
+@pytest.mark.needs("flatpak", "dbus-run-session", "busybox")
+@pytest.mark.skipif(os.environ.get("ATOLL_TESTS_AGENTS") != "1", reason="make check-agents runs this")
+def test_flatpak_runs_an_application(sandbox):
+    """One with a runtime that is made here: it runs under `namespaces: mounts` as it does outside."""
+    place = sandbox.make_directory(sandbox.home / "made")
+    made = sandbox.run_outside(["sh", "-c", FLATPAK], cwd=place, timeout=120)
+    assert made.code == 0, made
+    words = ["sh", "-c", "mkdir -p -m 700 /tmp/run-$$ && XDG_RUNTIME_DIR=/tmp/run-$$ flatpak run org.test.App//1"]
+    expected = "hello from name=org.test.App\nread-only\n"
+    outside = sandbox.run_outside(words)
+    assert outside.out == expected, outside
+    text = ("atoll: 1\nextends: medium\nresources: {memory: unlimited}\nfiles:\n  read: [~/.local/share/flatpak, "
+            "/var/lib/flatpak, /sys/block, /sys/bus, /sys/class, /sys/dev, /sys/devices]\n")
+    done = sandbox.run(words, policy=sandbox.policy(text + "exec: {namespaces: mounts}\n"))
+    assert done.code == 0 and done.out == expected, done
+    refused = sandbox.run(words, policy=sandbox.policy(text))
+    told = denials(sandbox, refused)
+    assert refused.code != 0 and any("namespaces: mounts" in entry["hint"] for entry in told), (refused, told)

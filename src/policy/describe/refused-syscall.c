@@ -4,12 +4,12 @@
 #include "base/names.h"
 #include "base/str.h"
 
-/* The kernel keeps 15 characters of a name. */
+/* The kernel keeps 15 characters of a name; what an agent is told keeps 160 of a hint. */
 static const struct {
 	const char *program, *hint;
 } own_sandboxes[] = {
-	{ "bwrap", "switch it off in what starts bwrap (codex: sandbox_mode = \"danger-full-access\"; Claude Code: "
-		   "\"sandbox\": {\"enabled\": false}), or a policy with exec: {namespaces: mounts}" },
+	{ "bwrap", "bwrap: a policy with exec: {namespaces: mounts}; or switch it off: codex: sandbox_mode = "
+		   "\"danger-full-access\"; Claude Code: \"sandbox\": {\"enabled\": false}" },
 	{ "codex", "sandbox_mode = \"danger-full-access\", which the policy codex sets inside; or codex --sandbox "
 		   "danger-full-access" },
 	{ "codex-linux-san", "sandbox_mode = \"danger-full-access\", which the policy codex sets inside; or codex "
@@ -43,8 +43,8 @@ static const char *find_hint(const struct policy *policy, const struct action *a
 	for (size_t i = 0; action->argv && action->argv[0] && i < ARRAY_SIZE(own_sandboxes); i++)
 		if (str_equal(own_sandboxes[i].program, action->argv[0]))
 			return own_sandboxes[i].hint;
-	return "switch the program's own sandbox off (often --no-sandbox): atoll is one; browsers' work under "
-	       "exec: {namespaces: true}, bwrap's under exec: {namespaces: mounts}";
+	return "switch its own sandbox off (often --no-sandbox), for atoll is one; or exec: {namespaces: true} for "
+	       "browsers, {namespaces: mounts} for bwrap";
 }
 
 struct decision policy_refuse_syscall(const struct policy *policy, const struct action *action)
