@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/str.h"
+#include "os/clone.h"
 #include "os/fd.h"
 #include "os/mount.h"
 #include "os/path.h"
@@ -94,21 +94,6 @@ static int perform(const struct run *run, const struct namespaces_task *task, in
 		return r;
 	root_fd = fd_open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
 	return root_fd < 0 ? root_fd : task->inside(task->context, root_fd, ret_fd);
-}
-
-static void bound_life(void)
-{
-	struct itimerval limit = { .it_value = { .tv_sec = NAMESPACES_MAX_MS / 1000,
-						 .tv_usec = NAMESPACES_MAX_MS % 1000 * 1000 } };
-	struct sigaction fatal = { .sa_handler = SIG_DFL };
-	sigset_t set;
-
-	/* Whoever started us may have ignored it. */
-	sigaction(SIGALRM, &fatal, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGALRM);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	setitimer(ITIMER_REAL, &limit, NULL);
 }
 
 int namespaces_writable_root(int root_fd)
@@ -249,7 +234,7 @@ static pid_t start_child(int *ret_fd)
 	close(pid == 0 ? ends[0] : ends[1]);
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		bound_life();
+		clone_bound_life(NAMESPACES_MAX_MS);
 	}
 	if (pid < 0) {
 		pid = -errno;

@@ -14,6 +14,7 @@
 #include "build/fuse.h"
 #include "os/fd.h"
 #include "os/mount-list.h"
+#include "os/path.h"
 #include "policy/decide.h"
 
 enum { GROUPS_MAX = 1024 };
@@ -85,15 +86,13 @@ static bool needs_ids(const struct who *who, const struct stat *st)
 /* Looks at what lies right in a directory, whose descriptor it takes. */
 static bool finds_needs_in(const struct who *who, int dir_fd)
 {
-	DIR *dir = dir_fd < 0 ? NULL : fdopendir(dir_fd);
+	DIR *dir = path_list(dir_fd);
 	const struct dirent *entry;
 	bool found = false;
 	struct stat st;
 
-	if (!dir) {
-		close_fd(&dir_fd);
+	if (!dir)
 		return false;
-	}
 	for (int looks = 0; !found && looks < BACKEND_LOOKS && (entry = readdir(dir)); looks++)
 		found = !str_equal(entry->d_name, "..") &&
 			fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && needs_ids(who, &st);

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/path.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -32,13 +33,11 @@ static void count_entry(struct counting *counting, int dir_fd, const struct dire
 /* Takes dir_fd. */
 static void count_below(struct counting *counting, int dir_fd, unsigned depth)
 {
-	DIR *dir = fdopendir(dir_fd);
+	DIR *dir = path_list(dir_fd);
 	struct dirent *entry;
 
-	if (!dir) {
-		close_fd(&dir_fd);
+	if (!dir)
 		return;
-	}
 	while (counting->left && (entry = readdir(dir)))
 		if (!str_equal(entry->d_name, ".") && !str_equal(entry->d_name, ".."))
 			count_entry(counting, dirfd(dir), entry, depth);

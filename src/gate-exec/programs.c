@@ -173,16 +173,13 @@ static bool any_pattern_matches(const struct policy *policy, const char *path)
 
 static int add_matches(struct programs *programs, const struct policy *policy, const char *directory)
 {
-	int fd = path_open2(programs->root_fd, directory, O_RDONLY | O_DIRECTORY, 0,
-			    RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	DIR *entries = path_list(path_open2(programs->root_fd, directory, O_RDONLY | O_DIRECTORY, 0,
+					    RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
 	const struct dirent *entry;
 	int r = 0;
 
-	if (!entries) {
-		close_fd(&fd);
+	if (!entries)
 		return 0;
-	}
 	while (r == 0 && (entry = readdir(entries))) {
 		char path[PATH_MAX];
 

@@ -161,14 +161,12 @@ static int look_at_fd(struct search *search, const char *directory, const char *
 static int each_name(struct search *search, const char *directory,
 		     int (*look)(struct search *search, const char *directory, const char *name))
 {
-	int fd = fd_open_at(search->proc_fd, directory, O_RDONLY | O_DIRECTORY, 0), r = 0;
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	DIR *list = path_list(fd_open_at(search->proc_fd, directory, O_RDONLY | O_DIRECTORY, 0));
 	const struct dirent *entry;
+	int r = 0;
 
-	if (!list) {
-		close_fd(&fd);
+	if (!list)
 		return 0; /* it has ended */
-	}
 	while (r == 0 && (entry = readdir(list)))
 		if (entry->d_name[0] != '.')
 			r = look(search, directory, entry->d_name);
@@ -277,16 +275,12 @@ static int seize_thread(struct holders *holders, int proc_fd, pid_t inner_pid, c
 static int seize_process(struct holders *holders, int proc_fd, pid_t pid, pid_t inner_pid)
 {
 	char path[64];
-	int fd, r = str_format(path, sizeof path, "%d/task", pid);
+	int r = str_format(path, sizeof path, "%d/task", pid);
 	const struct dirent *entry;
-	DIR *list;
+	DIR *list = path_list(r < 0 ? r : fd_open_at(proc_fd, path, O_RDONLY | O_DIRECTORY, 0));
 
-	fd = r < 0 ? r : fd_open_at(proc_fd, path, O_RDONLY | O_DIRECTORY, 0);
-	list = fd < 0 ? NULL : fdopendir(fd);
-	if (!list) {
-		close_fd(&fd);
+	if (!list)
 		return 0;
-	}
 	while (r == 0 && (entry = readdir(list)))
 		if (entry->d_name[0] != '.' &&
 		    str_format(path, sizeof path, "%d/task/%s/status", pid, entry->d_name) == 0)

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/str.h"
-#include "os/vmfork.h"
 #include "os/fd.h"
+#include "os/vmfork.h"
 
 pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 {
@@ -76,6 +77,20 @@ int clone_write_ids(pid_t pid, const struct clone_ids *ids)
 	}
 	r = write_map(dir, "uid_map", ids->uid, ids->host_uid, ids->others);
 	return r < 0 ? r : write_map(dir, "gid_map", ids->gid, ids->host_gid, ids->others);
+}
+
+void clone_bound_life(unsigned ms)
+{
+	struct itimerval limit = { .it_value = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 } };
+	struct sigaction fatal = { .sa_handler = SIG_DFL };
+	sigset_t set;
+
+	/* Timer, handlers and mask are of this process alone. */
+	sigaction(SIGALRM, &fatal, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	setitimer(ITIMER_REAL, &limit, NULL);
 }
 
 int clone_enter_user_namespace(void)

@@ -24,6 +24,12 @@
 pid_t clone_process(uint64_t flags, int cgroup_fd, int *ret_pidfd) MUST_USE;
 
 /*
+ * Has the kernel end the calling process after so long, whatever its parent said about SIGALRM: a child that waits for
+ * what somebody inside does must not stay.
+ */
+void clone_bound_life(unsigned ms);
+
+/*
  * The files of others in a sandbox of root's: an id of the host's, as far as there are so many here, stands for itself
  * plus the first of these. No process ever has one of them, so all sandboxes share them. They lie behind the ids of
  * peer_uid_choose() and before those that systemd sets aside (systemd.io/UIDS-GIDS).

@@ -34,6 +34,18 @@ int path_open_anchor(const char *path)
 	return path_open2(AT_FDCWD, path, O_PATH, 0, RESOLVE_NO_MAGICLINKS);
 }
 
+DIR *path_list(int fd)
+{
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int errnum = fd < 0 ? -fd : errno;
+
+	if (dir)
+		return dir;
+	close_fd(&fd);
+	errno = errnum;
+	return NULL;
+}
+
 int path_of_fd(int fd, char *out, size_t size)
 {
 	char link[32];
@@ -151,15 +163,12 @@ static int remove_entry(int dir_fd, const char *name, dev_t device)
 /* Takes fd. */
 static int remove_below(int fd, dev_t device)
 {
-	DIR *dir = fdopendir(fd);
+	DIR *dir = path_list(fd);
 	struct dirent *entry;
 	int r = 0;
 
-	if (!dir) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
+	if (!dir)
+		return -errno;
 	while (r == 0 && (entry = readdir(dir)))
 		if (!str_equal(entry->d_name, ".") && !str_equal(entry->d_name, ".."))
 			r = remove_entry(fd, entry->d_name, device);

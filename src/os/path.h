@@ -6,6 +6,7 @@
  * so that nobody can swap a component between the check and the use.
  */
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,9 @@ int path_open2(int dir_fd, const char *path, uint64_t flags, mode_t mode, uint64
 
 /* O_PATH fd of an absolute path, following links; never a magic link (RESOLVE_NO_MAGICLINKS). */
 int path_open_anchor(const char *path) MUST_USE;
+
+/* The entries of the directory fd, which is taken; NULL with errno, which is -fd where fd is no descriptor but why. */
+DIR *path_list(int fd) MUST_USE;
 
 /* The path that the kernel gives for fd, in out[size]. -ENOENT if it was deleted or is not reachable. */
 int path_of_fd(int fd, char *out, size_t size) MUST_USE;

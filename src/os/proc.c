@@ -185,20 +185,13 @@ static int list_add(struct proc_list *list, size_t *capacity, const struct proc_
 /* Every process that the procfs shows, in the order of their numbers. */
 static int list_all(struct proc_list *list)
 {
-	int fd = fd_open_at(list->proc_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = path_list(fd_open_at(list->proc_fd, ".", O_RDONLY | O_DIRECTORY, 0));
 	struct dirent *entry;
 	size_t capacity = 0;
 	int r = 0;
-	DIR *dir;
 
-	if (fd < 0)
-		return fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
+	if (!dir)
+		return -errno;
 	while (r == 0 && (entry = readdir(dir))) {
 		struct proc_stat stat;
 		uint64_t pid;
@@ -345,7 +338,7 @@ int proc_is_still(int proc_fd, const struct proc_stat *stat)
 	struct dirent *entry;
 	char path[48];
 	DIR *dir;
-	int fd, r = str_format(path, sizeof path, "%d", (int)stat->pid);
+	int r = str_format(path, sizeof path, "%d", (int)stat->pid);
 
 	if (r < 0)
 		return r;
@@ -353,15 +346,9 @@ int proc_is_still(int proc_fd, const struct proc_stat *stat)
 		return is_task_still(proc_fd, path, stat->state);
 	/* The state of a process is that of its first thread, which may be dead already. */
 	r = str_format(path, sizeof path, "%d/task", (int)stat->pid);
-	fd = r < 0 ? r : fd_open_at(proc_fd, path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
+	dir = path_list(r < 0 ? r : fd_open_at(proc_fd, path, O_RDONLY | O_DIRECTORY, 0));
+	if (!dir)
+		return -errno;
 	for (r = 1; r == 1 && (entry = readdir(dir));)
 		if (entry->d_name[0] != '.')
 			r = is_thread_still(proc_fd, stat->pid, entry->d_name);
@@ -535,13 +522,9 @@ static uint64_t nameless_of(int proc_fd, pid_t pid, bool memfds, struct file_set
 
 	if (fd == 0)
 		fd = fd_open_at(proc_fd, path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
+	dir = path_list(fd);
+	if (!dir)
 		return 0;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return 0;
-	}
 	while ((entry = readdir(dir)) && set->looked_at < FILES_MAX) {
 		ssize_t n = readlinkat(fd, entry->d_name, link, sizeof link);
 

@@ -356,18 +356,11 @@ int session_list(const char *state_dir, struct session_record **ret_records, siz
 		 struct err *err)
 {
 	struct list list = { 0 };
-	DIR *dir = NULL;
-	int fd = open_sessions(state_dir), r;
+	DIR *dir = path_list(open_sessions(state_dir));
+	int r = dir ? list_fill(&list, dir) : errno == ENOENT ? 0 : -errno;
 
-	if (fd >= 0 && !(dir = fdopendir(fd))) {
-		r = -errno;
-		close(fd);
-	} else if (fd >= 0) {
-		r = list_fill(&list, dir);
+	if (dir)
 		closedir(dir);
-	} else {
-		r = fd == -ENOENT ? 0 : fd;
-	}
 	if (r < 0) {
 		list_free(&list);
 		return set_unreadable(state_dir, r, err);

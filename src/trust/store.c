@@ -530,14 +530,11 @@ static void remove_leftovers(const char *base, const char *directory, const char
 {
 	static const char mark[] = ".tmp.";
 	size_t length = strlen(name), cut = strlen(mark);
-	int fd = open_directory(base, directory);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = path_list(open_directory(base, directory));
 	struct dirent *entry;
 
-	if (!dir) {
-		close_fd(&fd);
+	if (!dir)
 		return;
-	}
 	while ((entry = readdir(dir))) {
 		const char *rest = entry->d_name + length;
 
@@ -546,7 +543,7 @@ static void remove_leftovers(const char *base, const char *directory, const char
 		    strspn(rest + cut, "abcdefghijklmnopqrstuvwxyz0123456789") != SESSION_ID_SIZE - 1)
 			continue;
 		if (!is_of_agent(base, entry->d_name))
-			(void)!unlinkat(fd, entry->d_name, 0);
+			(void)!unlinkat(dirfd(dir), entry->d_name, 0);
 	}
 	closedir(dir);
 }

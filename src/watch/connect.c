@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clone.h"
 #include "os/fd.h"
 #include "os/path.h"
 #include "watch/own-mounts.h"
@@ -350,27 +351,13 @@ static int run_attempt(struct attempt *attempt)
 	return connect_socket(attempt, address, true);
 }
 
-static void bound_life(void)
-{
-	struct itimerval limit = { .it_value = { .tv_usec = CHILD_MAX_MS * 1000 } };
-	struct sigaction fatal = { .sa_handler = SIG_DFL };
-	sigset_t set;
-
-	/* Timer, handlers and mask are of this process alone; whoever started us may have ignored the signal. */
-	sigaction(SIGALRM, &fatal, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGALRM);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	setitimer(ITIMER_REAL, &limit, NULL);
-}
-
 static void try_in_child(struct attempt *attempt)
 {
 	int status = 0;
 	pid_t pid = vfork();
 
 	if (pid == 0) {
-		bound_life();
+		clone_bound_life(CHILD_MAX_MS);
 		run_attempt(attempt);
 		_exit(0);
 	}

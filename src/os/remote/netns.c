@@ -5,66 +5,19 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "os/fd.h"
+#include "os/remote/made-fds.h"
 
-/*
- * In a child with memory of its own, not one of vfork(2): entering a user namespace changes credentials, and with them
- * whether the memory can be read by processes of the same user (dumpable), which would be ours as well.
- */
-struct job {
-	int (*make)(const void *context, int *fds, size_t *ret_count); /* an errno */
-	const void *context;
-};
-
-static int enter_and_make(const struct pidref *process, const struct job *job, int *fds, size_t *ret_count)
+static int enter(const struct pidref *process)
 {
-	if (setns(process->fd, CLONE_NEWUSER | CLONE_NEWNET) < 0)
-		return errno;
-	return job->make(job->context, fds, ret_count);
-}
-
-static void send_sockets(const struct pidref *process, const struct job *job, int to_fd)
-{
-	int fds[FD_PASS_MAX], errnum;
-	size_t count = 0;
-
-	errnum = enter_and_make(process, job, fds, &count);
-	if (fd_send_message(to_fd, &errnum, sizeof errnum, fds, errnum ? 0 : count) < 0)
-		return; /* the other end hears that nothing came */
-}
-
-/* How many there are in fds, which has room for FD_PASS_MAX; none and -errno. */
-static int make_inside(const struct pidref *process, const struct job *job, int *fds)
-{
-	int ends[2], errnum = ECHILD;
-	size_t fd_count = 0;
-	ssize_t n;
-	pid_t pid;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0) {
-		send_sockets(process, job, ends[1]);
-		_exit(0);
-	}
-	close(ends[1]);
-	n = pid < 0 ? -errno : fd_receive_message(ends[0], &errnum, sizeof errnum, fds, FD_PASS_MAX, &fd_count);
-	close(ends[0]);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (n == (ssize_t)sizeof errnum && !errnum)
-		return (int)fd_count;
-	for (size_t i = 0; i < fd_count; i++)
-		close_fd(&fds[i]);
-	return n < 0 ? (int)n : -(errnum ? errnum : EPROTO);
+	return setns(process->fd, CLONE_NEWUSER | CLONE_NEWNET) < 0 ? errno : 0;
 }
 
 /* ---- sockets to connect with ---- */
 
 struct plain {
+	const struct pidref *process;
 	int family;
 	size_t count;
 };
@@ -72,8 +25,9 @@ struct plain {
 static int make_plain(const void *context, int *fds, size_t *ret_count)
 {
 	const struct plain *plain = context;
+	int errnum = enter(plain->process);
 
-	for (*ret_count = 0; *ret_count < plain->count; ++*ret_count) {
+	for (*ret_count = 0; !errnum && *ret_count < plain->count; ++*ret_count) {
 		int fd = socket(plain->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 		/* What comes in small pieces is handed on in small pieces. */
@@ -81,18 +35,17 @@ static int make_plain(const void *context, int *fds, size_t *ret_count)
 			return errno;
 		fds[*ret_count] = fd;
 	}
-	return 0;
+	return errnum;
 }
 
 int netns_sockets(const struct pidref *process, int family, int *fds, size_t count)
 {
-	struct plain plain = { family, count };
-	struct job job = { make_plain, &plain };
+	struct plain plain = { process, family, count };
 	int made[FD_PASS_MAX], r;
 
 	if (!count || count > FD_PASS_MAX)
 		return -EINVAL;
-	r = make_inside(process, &job, made);
+	r = made_fds(make_plain, &plain, made);
 	for (int i = 0; i < r; i++) {
 		if (r == (int)count)
 			fds[i] = made[i];
@@ -105,6 +58,7 @@ int netns_sockets(const struct pidref *process, int family, int *fds, size_t cou
 /* ---- sockets that hold ports ---- */
 
 struct held {
+	const struct pidref *process;
 	const uint16_t *ports;
 	size_t count;
 };
@@ -132,24 +86,21 @@ static int make_held(const void *context, int *fds, size_t *ret_count)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
 	const struct held *held = context;
+	int errnum = enter(held->process);
 	size_t count = 0;
 
-	for (size_t i = 0; i < held->count; i++)
-		for (size_t f = 0; f < ARRAY_SIZE(families); f++) {
-			int errnum = hold(families[f], held->ports[i], &fds[count]);
-
-			if (errnum)
-				return errnum;
-			count += fds[count] >= 0;
+	for (size_t i = 0; !errnum && i < held->count; i++)
+		for (size_t f = 0; !errnum && f < ARRAY_SIZE(families); f++) {
+			errnum = hold(families[f], held->ports[i], &fds[count]);
+			count += !errnum && fds[count] >= 0;
 		}
 	*ret_count = count;
-	return 0;
+	return errnum;
 }
 
 int netns_hold_ports(const struct pidref *process, const uint16_t *ports, size_t count, int fds[FD_PASS_MAX])
 {
-	struct held held = { ports, count };
-	struct job job = { make_held, &held };
+	struct held held = { process, ports, count };
 
-	return !count || 2 * count > FD_PASS_MAX ? -EINVAL : make_inside(process, &job, fds);
+	return !count || 2 * count > FD_PASS_MAX ? -EINVAL : made_fds(make_held, &held, fds);
 }

@@ -6,13 +6,12 @@
 #include <linux/capability.h>
 #include <sched.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/remote/made-fds.h"
 
 /*
  * Root that has taken the ids of an unprivileged user has kept the capability among those that it may have: this one
@@ -31,7 +30,7 @@ static void take_up_admin(void)
 		return;
 }
 
-/* In a child with memory of its own, as netns.c says. The fd, or -errno. */
+/* In the child. The fd, or -errno. */
 static int open_inside(pid_t pid, int path_fd, int flags)
 {
 	char path[48];
@@ -49,36 +48,25 @@ static int open_inside(pid_t pid, int path_fd, int flags)
 	return r < 0 ? r : fd_open_at(AT_FDCWD, path, flags, 0);
 }
 
-static void open_and_send(pid_t pid, int path_fd, int flags, int to_fd)
-{
-	int fd = open_inside(pid, path_fd, flags), errnum = fd < 0 ? -fd : 0;
+struct wanted {
+	pid_t pid;
+	int path_fd, flags;
+};
 
-	if (fd_send_message(to_fd, &errnum, sizeof errnum, &fd, errnum ? 0 : 1) < 0)
-		return; /* the other end hears that nothing came */
+static int make(const void *context, int *fds, size_t *ret_count)
+{
+	const struct wanted *wanted = context;
+	int fd = open_inside(wanted->pid, wanted->path_fd, wanted->flags);
+
+	fds[0] = fd;
+	*ret_count = fd >= 0;
+	return fd < 0 ? -fd : 0;
 }
 
 int userns_open(pid_t pid, int path_fd, int flags)
 {
-	int ends[2], errnum = ECHILD, fd = FD_NONE;
-	size_t count = 0;
-	ssize_t n;
-	pid_t child;
+	const struct wanted wanted = { pid, path_fd, flags };
+	int fds[FD_PASS_MAX], r = made_fds(make, &wanted, fds);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	child = fork();
-	if (child == 0) {
-		open_and_send(pid, path_fd, flags, ends[1]);
-		_exit(0);
-	}
-	close(ends[1]);
-	n = child < 0 ? -errno : fd_receive_message(ends[0], &errnum, sizeof errnum, &fd, 1, &count);
-	close(ends[0]);
-	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (n == (ssize_t)sizeof errnum && !errnum && count == 1)
-		return fd;
-	if (count)
-		close(fd);
-	return n < 0 ? (int)n : -(errnum ? errnum : EPROTO);
+	return r < 0 ? r : r == 1 ? fds[0] : -EPROTO;
 }

@@ -99,14 +99,12 @@ static int scan_entry(struct stage_closed *closed, int dir_fd, const char *name,
 
 static int scan(struct stage_closed *closed, int dir_fd, unsigned depth)
 {
-	int fd = fd_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), r = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = path_list(fd_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0));
 	struct dirent *entry;
+	int r = 0;
 
-	if (!dir) {
-		close_fd(&fd);
+	if (!dir)
 		return 0;
-	}
 	while (r == 0 && (entry = readdir(dir)))
 		if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) && !str_equal(entry->d_name, ".") &&
 		    !str_equal(entry->d_name, ".."))

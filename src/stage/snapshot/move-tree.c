@@ -83,14 +83,7 @@ static int open_directory(int dir_fd, const char *name)
 /* A stream of a directory; the descriptor stays the caller's, and its offset is at the start. NULL: errno. */
 static DIR *list_directory(int fd)
 {
-	int own = fd_open_at(fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *list = own < 0 ? NULL : fdopendir(own);
-
-	if (own < 0)
-		errno = -own;
-	else if (!list)
-		close(own);
-	return list;
+	return path_list(fd_open_at(fd, ".", O_RDONLY | O_DIRECTORY, 0));
 }
 
 static bool is_dots(const char *name)

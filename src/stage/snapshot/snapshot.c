@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/path.h"
 #include "stage/layer/remove.h"
 #include "stage/snapshot/flatten.h"
 #include "stage/snapshot/merge.h"
@@ -48,19 +49,13 @@ static uint64_t number_of(const char *name, const char *prefix)
 /* Calls each for every name that can be a snapshot's. */
 static int each_name(const struct stage_lock *lock, int (*each)(void *context, const char *name), void *context)
 {
-	int fd = open_snapshots(lock, false), r = 0;
+	DIR *dir = path_list(open_snapshots(lock, false));
 	struct dirent *entry;
 	size_t count = 0;
-	DIR *dir;
+	int r = 0;
 
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
 	while (r == 0 && (entry = readdir(dir))) {
 		/* ".tmp." is a snapshot that was never finished. */
 		if (!stage_snapshot_name_is_valid(entry->d_name) || strstr(entry->d_name, ".tmp."))

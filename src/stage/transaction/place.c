@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/path.h"
 #include "stage/record/use.h"
 #include "stage/transaction/transaction.h"
 
@@ -124,23 +125,15 @@ static int read_numbers(DIR *dir, uint32_t **numbers, size_t *count)
 
 int transaction_list(int stage_fd, uint32_t **ret_numbers, size_t *ret_count)
 {
-	int fd = fd_open_at(stage_fd, STAGE_DIRECTORY_APPLIES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), r;
+	DIR *dir = path_list(fd_open_at(stage_fd, STAGE_DIRECTORY_APPLIES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0));
 	uint32_t *numbers = NULL;
 	size_t count = 0;
-	DIR *dir;
+	int r;
 
 	*ret_numbers = NULL;
 	*ret_count = 0;
-	if (fd == -ENOENT)
-		return 0;
-	if (fd < 0)
-		return fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
 	r = read_numbers(dir, &numbers, &count);
 	closedir(dir);
 	if (r < 0) {

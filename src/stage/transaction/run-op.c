@@ -30,17 +30,12 @@ struct spot {
 
 int transaction_is_empty(int dir_fd, const char *name)
 {
-	int fd = fd_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), entries = 0;
+	DIR *dir = path_list(fd_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0));
 	struct dirent *entry;
-	DIR *dir;
+	int entries = 0;
 
-	if (fd < 0)
-		return fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
+	if (!dir)
+		return -errno;
 	while (!entries && (entry = readdir(dir)))
 		entries += !str_equal(entry->d_name, ".") && !str_equal(entry->d_name, "..");
 	closedir(dir);

@@ -17,7 +17,7 @@ def defined():
     names = set()
     for path in glob.glob(os.path.join(ROOT, "src/**/*.c"), recursive=True):
         with open(path, encoding="utf-8") as stream:
-            names.update(re.findall(r"^[a-z_][\w \t*]*?\b(\w+)\([^;]*?\)\n\{", stream.read(), re.M))
+            names.update(re.findall(r"^[A-Za-z_][\w \t*]*?\b(\w+)\([^;]*?\)\n\{", stream.read(), re.M))
     return names
 
 
