@@ -136,6 +136,7 @@ static const struct confine_call files_calls[] = {
 	CALL(unlinkat), CALL(ftruncate), CALL(fchmod), CALL(fchmodat), CALL(fchown), CALL(fchownat), CALL(utimensat),
 	CALL(recvmsg), CALL(sendmsg), CALL(connect), CALL(getsockopt), CALL_IF(socket, 0, AF_INET),
 	CALL_IF(socket, 0, AF_INET6), CALL(inotify_init1), CALL(inotify_add_watch), CALL(inotify_rm_watch),
+	CALL(fchdir),
 };
 
 /* The bus is reached before. */

@@ -35,6 +35,9 @@ struct owner_job {
 };
 
 static int next_job(struct owner *owner);
+static void note_watch(struct owner *owner, const struct owner_job *job);
+static void lose_watches(struct owner *owner);
+static bool has_watches(const struct owner *owner);
 
 /* ---- jobs ---- */
 
@@ -251,6 +254,8 @@ static int on_reply(void *context, struct frame *frame, int *fds, size_t fd_coun
 		append(owner, job);
 		owner->is_asked = false;
 	} else {
+		if (errnum == 0)
+			note_watch(owner, job);
 		finish(owner, &(struct owner_answer){ .errnum = errnum, .fields = errnum ? NULL : frame,
 						      .fd = fd_count ? &fds[0] : &none });
 	}
@@ -286,6 +291,7 @@ static int broke(void *context, enum peer_fault fault)
 {
 	struct owner *owner = context;
 
+	lose_watches(owner);
 	/* One that was killed between two requests is replaced, and nobody notices. */
 	if (owner->first && !owner->first->has_begun && !owner->first->was_tried) {
 		owner->first->was_tried = true;
@@ -304,6 +310,7 @@ static int late(void *context, uint64_t now_ns)
 	bool was_busy = owner->first != NULL;
 
 	(void)now_ns;
+	lose_watches(owner);
 	kill_process(owner);
 	prepare_peer(owner);
 	if (was_busy)
@@ -311,15 +318,99 @@ static int late(void *context, uint64_t now_ns)
 	return next_job(owner);
 }
 
+/* ---- watches ---- */
+
+static struct owner_watch *find_watch(struct owner *owner, uint64_t number)
+{
+	for (size_t i = 0; i < FILES_WATCHES_MAX; i++)
+		if (owner->watches[i].number == number)
+			return &owner->watches[i];
+	return NULL;
+}
+
+static bool has_watches(const struct owner *owner)
+{
+	for (size_t i = 0; i < FILES_WATCHES_MAX; i++)
+		if (owner->watches[i].number)
+			return true;
+	return false;
+}
+
+/* The process is gone, and with it all that it watched. */
+static void lose_watches(struct owner *owner)
+{
+	for (size_t i = 0; i < FILES_WATCHES_MAX; i++) {
+		struct owner_watch gone = owner->watches[i];
+
+		owner->watches[i].number = 0;
+		if (gone.number && gone.asker.changed)
+			gone.asker.changed(gone.asker.context, gone.number, NULL);
+	}
+}
+
+static bool is_gone(const struct frame *frame)
+{
+	struct frame copy = *frame;
+	struct field field = { 0 };
+	bool is_found = false;
+
+	while (!is_found && field_get(&copy, &field) == 1) {
+		is_found = str_equal(field.key, "change") && field.kind == FIELD_STRING &&
+			   str_equal(field.bytes, "gone");
+		free(field.strings);
+		field = (struct field){ 0 };
+	}
+	return is_found;
+}
+
+static int on_change(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct owner *owner = context;
+	uint64_t number = frame_get_u64(frame);
+	struct owner_watch *watch = number ? find_watch(owner, number) : NULL;
+	struct owner_asker asker;
+
+	if (frame->error)
+		return -EBADMSG;
+	/* Of one that nobody wants any more. */
+	if (!watch)
+		return 0;
+	asker = watch->asker;
+	if (is_gone(frame))
+		watch->number = 0;
+	if (asker.changed)
+		asker.changed(asker.context, number, frame);
+	return 0;
+}
+
+/* It was made, or ended; a watch has the number of its request. */
+static void note_watch(struct owner *owner, const struct owner_job *job)
+{
+	struct files_request request;
+	struct owner_watch *watch;
+
+	if (job->operation == FILES_WATCH) {
+		watch = find_watch(owner, 0);
+		if (watch)
+			*watch = (struct owner_watch){ job->own_ticket, job->asker };
+	} else if (job->operation == FILES_UNWATCH && get_request((struct owner_job *)job, &request) == 0) {
+		watch = find_watch(owner, request.watch);
+		if (watch)
+			watch->number = 0;
+		free(request.attributes);
+	}
+}
+
 static const struct frame_rule rules[] = {
 	{ FILES_READY, PEER_BIT(STARTING), 64, 0, 0, on_ready },
 	{ FILES_PLACE, PEER_BIT(SERVING), 3 * PATH_MAX, 1, 2, on_place },
 	{ FILES_REPLY, PEER_BIT(SERVING), FRAME_MESSAGE_MAX, 0, 1, on_reply },
+	{ FILES_CHANGE, PEER_BIT(SERVING), 4 * PATH_MAX, 0, 0, on_change },
 };
 
 static const struct peer_kind kind = {
 	.program = "atoll-files", .rules = rules, .rule_count = ARRAY_SIZE(rules), .must_greet = true,
-	.broke = broke, .late = late,
+	.broke = broke, .late = late, .batch = 16,
 };
 
 static void prepare_peer(struct owner *owner)
@@ -375,7 +466,7 @@ static int next_job(struct owner *owner)
 			fail(owner, -r);
 	}
 	if (!owner->first && peer_is_there(&owner->peer))
-		peer_expect(&owner->peer, now_ns + OWNER_IDLE_MS * (uint64_t)MS_NS);
+		peer_expect(&owner->peer, has_watches(owner) ? UINT64_MAX : now_ns + OWNER_IDLE_MS * (uint64_t)MS_NS);
 	return 0;
 }
 
@@ -407,6 +498,13 @@ static struct owner_job *make_job(struct owner *owner, const struct files_reques
 	return job;
 }
 
+static bool is_own_watch(struct owner *owner, uint64_t number, const struct owner_asker *asker)
+{
+	const struct owner_watch *watch = find_watch(owner, number);
+
+	return watch && watch->asker.context == asker->context;
+}
+
 int owner_ask(struct owner *owner, const struct files_request *request, uint64_t ticket,
 	      const struct owner_asker *asker)
 {
@@ -418,8 +516,10 @@ int owner_ask(struct owner *owner, const struct files_request *request, uint64_t
 		return -ESHUTDOWN;
 	if (owner->count >= OWNER_JOBS_MAX || owner->bytes >= OWNER_BYTES_MAX)
 		return -EAGAIN;
+	if (request->operation == FILES_UNWATCH && !is_own_watch(owner, request->watch, asker))
+		return -ENOENT;
 	/* What has no path is not judged on its way. */
-	r = request->path ? 0 : record(owner, &act, true);
+	r = request->operation != FILES_CONNECT ? 0 : record(owner, &act, true);
 	if (r < 0)
 		return r;
 	job = make_job(owner, request);
@@ -436,6 +536,19 @@ void owner_forget(struct owner *owner, const void *context)
 	for (struct owner_job *job = owner->first; job; job = job->next)
 		if (job->asker.context == context)
 			job->asker.done = NULL;
+	for (size_t i = 0; owner->run && i < FILES_WATCHES_MAX; i++) {
+		struct owner_watch gone = owner->watches[i];
+		const struct files_request request = { .operation = FILES_UNWATCH, .watch = gone.number,
+						       .set = 1u << FILES_HAS_WATCH };
+		struct owner_asker nobody = { .context = owner };
+
+		if (!gone.number || gone.asker.context != context)
+			continue;
+		/* What cannot be ended now ends with the process. */
+		owner->watches[i].asker = nobody;
+		if (owner_ask(owner, &request, 0, &nobody) < 0)
+			owner->watches[i].number = 0;
+	}
 }
 
 void owner_close(struct owner *owner)

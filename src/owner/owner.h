@@ -32,8 +32,15 @@ struct owner_answer {
 struct owner_asker {
 	void (*done)(void *context, uint64_t ticket, enum files_operation operation, const struct owner_answer *answer);
 	void *context;
+	/* Of a watch; NULL fields: it is gone. */
+	void (*changed)(void *context, uint64_t watch, struct frame *fields);
 	uid_t uid;               /* for the log */
 	pid_t pid;
+};
+
+struct owner_watch {
+	uint64_t number;         /* 0: none */
+	struct owner_asker asker;
 };
 
 struct owner {
@@ -44,6 +51,7 @@ struct owner {
 	struct owner_job *first, **last; /* owned; the first one is being done where is_asked */
 	size_t count, bytes;
 	bool is_asked;
+	struct owner_watch watches[FILES_WATCHES_MAX];
 	uint64_t next_ticket;
 	unsigned stuck;          /* processes that could not be waited for */
 };

@@ -94,6 +94,7 @@ enum link_event {
 	LINK_EVENT_LOST,         /* "event": type, "from", "to": numbers, "count" */
 	LINK_EVENT_DONE,         /* made by the library */
 	LINK_EVENT_END,          /* "ended", "status"; the last one */
+	LINK_EVENT_WATCH,        /* "watch", "change", "path": of LINK_FILE, to who asked, whatever it subscribes to */
 	LINK_EVENT_COUNT,
 	LINK_EVENT_PARKED = 19,  /* it waits for LINK_TAKE; nobody subscribes to it */
 };

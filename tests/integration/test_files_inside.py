@@ -67,6 +67,23 @@ def log_of(kind):
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     with open(f"{state}/atoll/sessions/{box.id}/audit.jsonl") as file:
         return [record for record in map(json.loads, file) if record["type"] == kind]
+def watch(path, flags=1):
+    return box.request("watch", S(raw(path)), ctypes.c_uint32(flags)).get("watch")
+looked = [0]
+def told(is_last):
+    # From where the last look ended, also what came while something else was waited for.
+    found, end = [], time.monotonic() + 20
+    while not found or not is_last(found[-1]):
+        while looked[0] == len(box.seen):
+            assert time.monotonic() < end, found
+            box.wait(1000)
+        event = box.seen[looked[0]]
+        looked[0] += 1
+        if event.get("event") == WATCH:
+            found.append((event.get("change"), event.get("path")))
+    return found
+def changes(until):
+    return told(lambda change: change == (until[1], until[0]))
 """
 
 
@@ -322,3 +339,74 @@ def test_more_than_bounds_is_refused(host):
         refused(E_INVALID, listing, project, 65)
         assert stat(project + "/file")["size"] == 1
     """)
+
+
+def test_what_changes_below_a_directory_is_told(host):
+    run(host, r"""
+        inside("mkdir -p d/old/deep")
+        number = watch(project + "/d", 3)
+        inside("echo x > d/one; chmod 600 d/one; mv d/one d/two; rm d/two; touch d/old/deep/late; touch d/end")
+        found = changes((b"end", b"create"))
+        for wanted in ((b"create", b"one"), (b"write", b"one"), (b"chmod", b"one"), (b"rename", b"one"),
+                       (b"create", b"two"), (b"remove", b"two"), (b"create", b"old/deep/late")):
+            assert wanted in found, (wanted, found)
+        # Made before it could be watched: nothing of it is lost.
+        inside("mkdir -p d/a/b/c/e; echo y > d/a/b/c/e/file; touch d/end2")
+        found = changes((b"end2", b"create"))
+        assert {(b"create", b"a"), (b"create", b"a/b"), (b"create", b"a/b/c/e/file")} <= set(found), found
+        inside("touch d/a/b/c/e/second; mv d/a d/z; touch d/z/b/third; touch d/end3")
+        found = changes((b"end3", b"create"))
+        assert {(b"create", b"a/b/c/e/second"), (b"rename", b"a"), (b"create", b"z"),
+                (b"create", b"z/b/third")} <= set(found), found
+        event = [event for event in box.seen if event.get("event") == WATCH and event.get("path") == b"end3"][0]
+        assert event.get("watch") == number and event.get("file_type") == b"file" and event.get("mode") == 0o644, event
+        other = Context().find(box.id)
+        try:
+            other.request("unwatch", U(number))
+        except Error as error:
+            assert error.code == E_NOT_FOUND
+        else:
+            raise AssertionError("a watch of another client was ended")
+        flat = watch(project + "/d", 0)
+        box.request("unwatch", U(number))
+        inside("touch d/z/b/unseen; touch d/end4")
+        assert (b"create", b"z/b/unseen") not in changes((b"end4", b"create"))
+        inside("rm -r d")
+        told(lambda change: change[0] == b"gone")
+        refused(E_NOT_FOUND, box.request, "unwatch", U(flat))
+        refused(E_NOT_FOUND, watch, project + "/d")
+        refused(E_INVALID, watch, "/etc/passwd")
+    """)
+
+
+def test_watches_are_bounded_and_end_with_their_client_and_their_process(host):
+    run(host, r"""
+        inside("mkdir d wide; cd wide; seq -f 'w%.0f' 5000 | xargs mkdir")
+        refused(E_LIMIT, watch, project + "/wide")
+        numbers = [watch(project + "/d", 0) for _ in range(64)]
+        refused(E_LIMIT, watch, project + "/d")
+        for _ in range(1000):
+            refused(E_LIMIT, watch, project + "/d", 0)
+        other = Context().find(box.id)
+        for number in numbers:
+            box.request("unwatch", U(number))
+        held = other.request("watch", S(raw(project + "/d")), ctypes.c_uint32(1)).get("watch")
+        assert held not in numbers
+        other.free()
+        wait_until(lambda: watch(project + "/d", 0) and True)
+        for _ in range(63):
+            watch(project + "/d", 0)
+        os.kill(helper(), signal.SIGKILL)
+        told(lambda change: change[0] == b"gone")
+        assert watch(project + "/d")
+        # A program inside that makes more than anybody reads: said, and nothing waits.
+        deaf = Context().find(box.id)
+        deaf.request("watch", S(raw(project + "/d")), ctypes.c_uint32(1))
+        inside("cd d; for i in $(seq 3000); do echo x > f$((i % 10)); done")
+        assert inside("echo alive") == b"alive\n"
+        def is_lost():
+            event = deaf.wait(1000)
+            return event is not None and (event.get("change") == b"overflow" or
+                                          (event.get("event"), event.get("of")) == (LOST, WATCH))
+        wait_until(is_lost)
+    """, timeout=120)

@@ -38,12 +38,17 @@ static int send_event(struct client *client, const int *fds, size_t fd_count)
 	return 1;
 }
 
-static void note_lost(struct link *link, enum link_event type)
+static void count_lost(struct link *link, enum link_event type)
 {
 	struct link_lost *lost = &link->lost[type];
 
 	lost->from = lost->count++ ? lost->from : link->next;
 	lost->to = link->next++;
+}
+
+static void note_lost(struct link *link, enum link_event type)
+{
+	count_lost(link, type);
 	link->has_lost = true;
 }
 
@@ -165,6 +170,17 @@ void link_command_started(struct box *box, const struct command *command, int ma
 	tell_all(box, &started);
 }
 
+bool link_has_room_for_changes(struct client *client)
+{
+	struct link *link = client->link;
+
+	if (link->credit <= LINK_CREDIT_MAX / 2)
+		return false;
+	link->has_lost = link->has_lost || link->lost[LINK_EVENT_WATCH].count;
+	link_send_lost(client);
+	return !link->has_lost;
+}
+
 struct stopped {
 	const struct command *command;
 	uint32_t signal_number;
@@ -224,6 +240,25 @@ void link_command_ended(struct box *box, const struct command *command, const ch
 	};
 
 	tell_all(box, &exited);
+}
+
+static void put_change(struct buf *out, const void *context)
+{
+	link_put_change(out, context);
+}
+
+void link_watch_changed(struct client *client, const struct link_change *change)
+{
+	const struct happening changed = {
+		.type = LINK_EVENT_WATCH, .put = put_change, .context = change, .fd = FD_NONE
+	};
+
+	/* What files say is as much as somebody inside likes: half of the credit is for all the rest. */
+	if (!link_has_room_for_changes(client)) {
+		count_lost(client->link, LINK_EVENT_WATCH);
+		return;
+	}
+	tell(client, &changed);
 }
 
 /* ---- records and refusals ---- */

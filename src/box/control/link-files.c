@@ -77,10 +77,27 @@ static void on_done(void *context, uint64_t ticket, enum files_operation operati
 	link_reply_send(client, answer->fd, *answer->fd >= 0);
 }
 
+static void on_changed(void *context, uint64_t watch, struct frame *fields)
+{
+	const struct link_change change = { watch, fields };
+
+	link_watch_changed(context, &change);
+}
+
+void link_put_change(struct buf *out, const struct link_change *change)
+{
+	if (change->fields) {
+		put_fields(out, change->fields);
+		return;
+	}
+	field_put_u64(out, "watch", change->watch);
+	field_put_string(out, "change", "gone");
+}
+
 int link_on_file(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
-	const struct owner_asker asker = { on_done, client, client->uid, client->pid };
+	const struct owner_asker asker = { on_done, client, on_changed, client->uid, client->pid };
 	uint64_t ticket = frame_get_u64(frame);
 	struct files_request request;
 	struct err err = { 0 };
@@ -90,6 +107,10 @@ int link_on_file(void *context, struct frame *frame, int *fds, size_t fd_count)
 		return r;
 	r = link_is_ending(client, ticket) ? 0 : owner_ask(&client->box->owner, &request, ticket, &asker);
 	free(request.attributes);
+	if (r == -ENOENT) {
+		err_set(&err, ERR_STATE, ENOENT, "files", "there is no such watch");
+		return link_reply_error(client, ticket, &err);
+	}
 	if (r == -EAGAIN || r == -ESHUTDOWN)
 		return link_reply_errno(client, ticket, "files", -r, r == -EAGAIN ? "too many requests wait"
 										  : "this sandbox does not live");

@@ -21,6 +21,7 @@ static int on_credit(void *context, struct frame *frame, int *fds, size_t fd_cou
 		return -EBADMSG;
 	client->link->credit += more;
 	link_send_lost(client);
+	(void)link_has_room_for_changes(client);
 	return 0;
 }
 

@@ -54,6 +54,19 @@ int link_on_attach(void *context, struct frame *frame, int *fds, size_t fd_count
 int link_on_resize(void *context, struct frame *frame, int *fds, size_t fd_count);
 int link_on_close_input(void *context, struct frame *frame, int *fds, size_t fd_count);
 
+/* What a watch of a client's tells: its fields, or NULL: it is gone. */
+struct link_change {
+	uint64_t watch;
+	struct frame *fields;
+};
+
+/* Tells of changes that were left out, where there is credit enough. Whether more can be told. */
+bool link_has_room_for_changes(struct client *client);
+
+/* As an event; and its fields, once. */
+void link_watch_changed(struct client *client, const struct link_change *change);
+void link_put_change(struct buf *out, const struct link_change *change);
+
 /* What the owner asks about files and ports inside (link-files.c): see struct frame_rule. */
 int link_on_file(void *context, struct frame *frame, int *fds, size_t fd_count);
 

@@ -215,7 +215,7 @@ static int add_name(char **path, const char *directory, const char *name, struct
 /* END always comes, and FAILED where nothing began. */
 static void take_events(struct atoll_context *context, const struct atoll_record *record)
 {
-	const uint64_t all = (UINT64_C(1) << LINK_EVENT_COUNT) - 1;
+	const uint64_t all = (UINT64_C(1) << (LINK_EVENT_END + 1)) - 1;
 	uint64_t events = all & ~(UINT64_C(1) << LINK_EVENT_LOG), log_events = 0, own_commands = 0;
 
 	(void)record_u64(record, "events", &events);

@@ -94,7 +94,7 @@ int sandbox_need(struct atoll_sandbox *sandbox, uint32_t protocol, struct atoll_
 	if (sandbox->parked)
 		return fault_set(error, ATOLL_E_BUSY, EBUSY, "session", "it is parked: atoll_take() comes first");
 	/* It was greeted with no less. */
-	if (sandbox->context->own_commands && sandbox->socket_fd >= 0)
+	if (sandbox->context->own_commands && protocol <= OWN_COMMANDS_PROTOCOL && sandbox->socket_fd >= 0)
 		return 0;
 	while (r >= 0 && !sandbox->protocol && sandbox->socket_fd >= 0 && left_ms(until_ns)) {
 		r = wait_for(sandbox->socket_fd, POLLIN, until_ns);
@@ -240,7 +240,7 @@ int sandbox_request(struct atoll_sandbox *sandbox, struct request *request, uint
 
 static uint32_t lowest_protocol(const struct atoll_context *context)
 {
-	return context->own_commands ? LINK_PROTOCOL : LINK_PROTOCOL_LOWEST;
+	return context->own_commands ? OWN_COMMANDS_PROTOCOL : LINK_PROTOCOL_LOWEST;
 }
 
 static uint64_t wanted_events(const struct atoll_context *context)

@@ -19,7 +19,8 @@ enum { MESSAGE_FDS = 4 };
 
 _Static_assert((int)ATOLL_EVENT_END == (int)LINK_EVENT_END && (int)ATOLL_EVENT_LOG == (int)LINK_EVENT_LOG &&
 		       (int)ATOLL_EVENT_DENIAL == (int)LINK_EVENT_DENIAL &&
-		       (int)ATOLL_EVENT_PARKED == (int)LINK_EVENT_PARKED,
+		       (int)ATOLL_EVENT_PARKED == (int)LINK_EVENT_PARKED &&
+		       (int)ATOLL_EVENT_WATCH == (int)LINK_EVENT_WATCH,
 	       "events have the same numbers");
 
 /* ---- the end ---- */
@@ -352,7 +353,7 @@ static int take_welcome(struct atoll_sandbox *sandbox, struct frame *frame, stru
 		return -EBADMSG;
 	sandbox->protocol = protocol;
 	if (protocol >= LINK_PROTOCOL_LOWEST && protocol <= LINK_PROTOCOL &&
-	    (protocol == LINK_PROTOCOL || !sandbox->context->own_commands))
+	    (protocol >= OWN_COMMANDS_PROTOCOL || !sandbox->context->own_commands))
 		return 0;
 	refuse_foreign(sandbox);
 	return conclude(sandbox, NULL, answer);

@@ -24,6 +24,9 @@ struct pending {
 	struct streams *streams; /* owned; of LINK_RUN: NULL: none */
 };
 
+/* Since when a box knows LINK_OWN_COMMANDS. */
+enum { OWN_COMMANDS_PROTOCOL = 2 };
+
 /* The number of the command that a sandbox is started with. */
 enum { MAIN_COMMAND = 1 };
 

@@ -27,7 +27,6 @@ struct place {
 };
 
 struct walk;
-struct watches;
 
 struct inside {
 	int root_fd, net;        /* net: 1: the network is the sandbox's */

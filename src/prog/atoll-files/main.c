@@ -4,6 +4,7 @@
 #include "place.h"
 #include "ports.h"
 #include "tree.h"
+#include "watch.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -44,6 +45,8 @@ static const struct {
 	[FILES_MOVE] = { OBJECT_NAME, OBJECT_NAME, change_move },
 	[FILES_REMOVE] = { OBJECT_NAME, 0, tree_remove },
 	[FILES_SETATTR] = { 0, 0, change_setattr },
+	[FILES_WATCH] = { 0, 0, watch_add },
+	[FILES_UNWATCH] = { 0, 0, watch_remove },
 	[FILES_CONNECT] = { 0, 0, ports_connect },
 };
 
@@ -227,6 +230,27 @@ static const struct frame_rule rules[] = {
 	{ FILES_GO, 1, 3 * PATH_MAX, 0, 0, on_go },
 };
 
+/* Between two halves of a request nothing else is told: its reply comes behind what it is about. */
+static int step(struct inside *inside)
+{
+	struct pollfd polled[] = {
+		{ .fd = FILES_FD, .events = POLLIN },
+		{ .fd = inside->request.operation ? -1 : watch_fd(), .events = POLLIN },
+	};
+
+	if (poll(polled, ARRAY_SIZE(polled), -1) < 0)
+		return -errno;
+	if (polled[1].revents) {
+		int r = watch_tell(inside);
+
+		if (r < 0)
+			return r;
+	}
+	if (!polled[0].revents)
+		return 1;
+	return frame_dispatch(FILES_FD, &inside->in, 0, rules, ARRAY_SIZE(rules), inside);
+}
+
 int main(void)
 {
 	static struct inside inside = { .root_fd = FD_NONE, .result_fd = FD_NONE,
@@ -238,7 +262,8 @@ int main(void)
 	buf_init(&inside.rows, FILES_ROWS_MAX);
 	if (fd_secure_standard() < 0 || begin(&inside) < 0)
 		return 125;
-	while ((r = frame_dispatch(FILES_FD, &inside.in, 0, rules, ARRAY_SIZE(rules), &inside)) == 1 || r == -EINTR)
-		continue;
+	do
+		r = step(&inside);
+	while (r == 1 || r == -EINTR);
 	return r < 0 ? 125 : 0;
 }

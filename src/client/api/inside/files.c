@@ -17,6 +17,8 @@ _Static_assert((int)ATOLL_OPEN_PARENTS == (int)FILES_OPEN_PARENTS && (int)ATOLL_
 		       (int)ATOLL_STAT_ATTRIBUTES == (int)FILES_STAT_ATTRIBUTES &&
 		       (int)ATOLL_WATCH_ENTRIES == (int)FILES_WATCH_ENTRIES, "flags are the same");
 
+enum { WATCH_FLAGS = (ATOLL_WATCH_ENTRIES << 1) - 1 };
+
 enum { OPEN_FLAGS = (ATOLL_OPEN_PARENTS << 1) - 1, STAT_FLAGS = (ATOLL_STAT_ATTRIBUTES << 1) - 1 };
 
 int inside_not_yet(const struct atoll_sandbox *sandbox, struct atoll_error *error)
@@ -172,13 +174,22 @@ int atoll_setattr(atoll_sandbox *sandbox, const char *path, const atoll_record *
 int atoll_watch(atoll_sandbox *sandbox, const char *path, uint32_t flags, uint64_t *ticket, atoll_record **result,
 		struct atoll_error *error)
 {
-	return inside_not_yet(sandbox, error);
+	const struct files_request request = { .operation = FILES_WATCH, .path = path, .flags = flags,
+					       .set = HAS(PATH) | HAS(FLAGS) };
+
+	if (flags & ~(uint32_t)WATCH_FLAGS)
+		return fault_set(error, ATOLL_E_INVALID, 0, "watch", "there are no such flags");
+	return ask(sandbox, &request, ticket, result, error);
 }
 
 int atoll_unwatch(atoll_sandbox *sandbox, uint64_t watch, uint64_t *ticket, atoll_record **result,
 		  struct atoll_error *error)
 {
-	return inside_not_yet(sandbox, error);
+	const struct files_request request = { .operation = FILES_UNWATCH, .watch = watch, .set = HAS(WATCH) };
+
+	if (!watch)
+		return fault_set(error, ATOLL_E_INVALID, 0, "unwatch", "there is no such watch");
+	return ask(sandbox, &request, ticket, result, error);
 }
 
 int atoll_connect(atoll_sandbox *sandbox, uint16_t port, uint32_t family, uint64_t *ticket, atoll_record **result,
