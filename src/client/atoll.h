@@ -246,6 +246,15 @@ ATOLL_API int atoll_park(atoll_context *context, const atoll_record *shape, cons
 ATOLL_API int atoll_take(atoll_sandbox *parked, const atoll_policy *policy, const atoll_record *record,
 			 struct atoll_error *error);
 
+/*
+ * Hands a parked one to another process of this user, over a connected unix socket of type SOCK_SEQPACKET (borrowed):
+ * from a pool to whoever takes it there. The handle that is left says END ("unreachable"), and is to be freed. receive
+ * makes a handle there, of which PARKED comes as of any other; its context must be of the same places.
+ * ATOLL_E_IDENTITY: the other end is another user's; ATOLL_E_AGAIN: the socket does not block, and would have to.
+ */
+ATOLL_API int atoll_send(atoll_sandbox *parked, int socket, struct atoll_error *error);
+ATOLL_API int atoll_receive(atoll_context *context, int socket, atoll_sandbox **ret, struct atoll_error *error);
+
 /* One by id, beginning of an id, or name. Running: its events come from now on. Ended: END comes at once. */
 ATOLL_API int atoll_find(atoll_context *context, const char *id_or_name, atoll_sandbox **ret,
 			 struct atoll_error *error);

@@ -10,7 +10,6 @@
 #include "client/agent-trust.h"
 #include "client/compiled.h"
 #include "client/dirs.h"
-#include "client/env-additions.h"
 #include "client/fork-origin.h"
 #include "client/launch.h"
 #include "client/narrow.h"
@@ -21,6 +20,7 @@
 #include "policy/decide.h"
 #include "policy/trial.h"
 #include "session/agent-start.h"
+#include "session/env-additions.h"
 #include "session/run-ports.h"
 
 extern char **environ;

@@ -39,6 +39,9 @@ enum link_message {
 	LINK_TAKE,               /* fields: what the start left open, and what LINK_HELLO ("lowest", "highest") and
 				    LINK_SUBSCRIBE ("events") say; fds: those that they count. READY follows, or the
 				    end */
+	/* one program of a user -> another, by libatoll: a sandbox that waits */
+	LINK_PARKED,             /* string id, string state directory, bytes hash of its policy or none, u64 device and
+				    u64 inode of that, u32: 1: it waits; fd: the starter's socket */
 	/* client -> box */
 	LINK_HELLO = 32,         /* u32 lowest, u32 highest protocol that is spoken; -> LINK_WELCOME, and the end where
 				    it is another one */

@@ -281,6 +281,79 @@ def test_a_box_that_is_killed_at_any_moment_of_the_taking_leaves_nothing(host):
     wait_until(are_tidy, seconds=20, what="records of those that were sandboxes, and nothing of the others")
 
 
+OTHER = """
+import socket, sys
+from libatoll import *
+context = Context()
+policy = context.policy(policy=sys.argv[1], project=sys.argv[2])
+line = socket.socket(fileno=int(sys.argv[3]))
+both = [context.receive(line), context.receive(line)]
+for box in both:
+    box.until(PARKED)
+    box.take(policy, project=sys.argv[2], argv=["printenv", "ATOLL_SESSION"], env=["PATH=/usr/bin:/bin"],
+             streams="capture")
+    box.until(END)
+    said = [event.get("bytes").decode().strip() for event in box.seen if event.get("event") == OUTPUT]
+    print(said == [box.id], names(box)[:2], flush=True)
+context.receive(line).until(PARKED)
+print("waits", flush=True)
+"""
+
+
+def test_it_goes_to_another_process_of_the_user(host):
+    """One that waits, and one that does not yet: taken there, and ended there with its handle; not twice."""
+    out = host.program(f"""
+        import socket, subprocess
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        child = subprocess.Popen([sys.executable, "-c", {OTHER!r}, MEDIUM["policy"], project, str(theirs.fileno())],
+                                 pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, text=True)
+        theirs.close()
+        boxes = [park(), context.park(policy, project=project), park()]
+        for box in boxes:
+            box.send(ours)
+            print(box.until(END).get("ended"), refused(lambda: box.send(ours)) == E_BUSY,
+                  refused(lambda: box.take(policy, project=project)) == E_BUSY)
+        print(child.communicate(timeout=60)[0], child.returncode)
+        print(refused(lambda: boxes[0].exec(["true"])) == E_GONE, refused(lambda: park().send(ours)) == E_GONE)
+        first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        second.send(b"nonsense")
+        print(refused(lambda: context.receive(first)) == E_PROTOCOL)
+        second.setblocking(False)
+        print(refused(lambda: context.receive(second)) == E_AGAIN)
+        first.close()
+        print(refused(lambda: context.receive(second)) == E_GONE)
+        print(refused(lambda: context.receive(open("/dev/null"))) == E_INVALID)
+    """)
+    lines = out.split("\n")
+    assert lines[:3] == ["b'unreachable' True True"] * 3, out
+    assert lines[3:5] == ["True ['PARKED', 'READY']"] * 2 and lines[5:7] == ["waits", " 0"], out
+    assert lines[7] == "True True" and lines[8:12] == ["True"] * 4, out
+    wait_until(lambda: not sockets(host.sandbox), seconds=10, what="the last one ended with its handle")
+
+
+@pytest.mark.only("root")
+def test_it_does_not_go_to_another_user(host):
+    out = host.program("""
+        import socket
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listening.bind(f"\\0atolltest-{os.getpid()}")
+        listening.listen()
+        if os.fork() == 0:
+            os.setuid(65534)
+            line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            line.connect(listening.getsockname())
+            line.recv(1)
+            os._exit(0)
+        line = listening.accept()[0]
+        box = park()
+        print(refused(lambda: box.send(line)) == E_IDENTITY, refused(lambda: context.receive(line)) == E_IDENTITY)
+        line.close()
+        os.wait()
+        print(output(take(box, ["echo", "here"])).strip())
+    """)
+    assert out == "True True\nhere\n", out
+
+
 def test_hundreds_leave_no_descriptor_and_no_memory(host):
     out = host.program("""
         def memory():

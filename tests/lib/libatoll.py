@@ -139,6 +139,9 @@ class Context:
     def park(self, policy, **values):
         return Handle("park", self.handle, Record(SHAPE, **values), policy.handle)
 
+    def receive(self, socket):
+        return Handle("receive", self.handle, I(socket.fileno()))
+
     def find(self, name):
         return Handle("find", self.handle, S(raw(name)))
 
@@ -207,6 +210,9 @@ class Handle:
         call(name, *arguments, ctypes.byref(self.handle))
         self.id = lib.atoll_id(self.handle).decode()
         self.seen = []
+
+    def send(self, socket):
+        call("send", self.handle, I(socket.fileno()))
 
     def take(self, policy, **values):
         call("take", self.handle, policy.handle, Record(SANDBOX, **values))

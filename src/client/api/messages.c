@@ -218,6 +218,8 @@ static int take_event(struct atoll_sandbox *sandbox, struct frame *frame, int *f
 		r = record_put_fd(event, "terminal", take_fd(fd));
 	else if (r == 0 && *fd == -EMFILE)
 		r = put_no_room(event);
+	if (type == LINK_EVENT_PARKED && sandbox->parked)
+		sandbox->parked->is_ready = true;
 	if (r == 0 && type == LINK_EVENT_STARTED)
 		r = streams_start(sandbox, event);
 	if (r == 0 && type == LINK_EVENT_EXIT)

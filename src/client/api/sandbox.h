@@ -57,6 +57,7 @@ struct parked {
 	uint8_t hash[32];
 	bool has_hash;
 	uint64_t device, inode;  /* of the policy's memory, where it has no hash */
+	bool is_ready;           /* PARKED has come */
 };
 
 struct atoll_sandbox {

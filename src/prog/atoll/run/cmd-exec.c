@@ -14,12 +14,12 @@
 
 #include "base/str.h"
 #include "client/dirs.h"
-#include "client/env-additions.h"
 #include "client/tokens.h"
 #include "os/fd.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/library.h"
 #include "prog/atoll/verb/say.h"
+#include "session/env-additions.h"
 #include "supervise/console.h"
 #include "wire/token.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/env-additions.h"
+#include "session/env-additions.h"
 
 #include <string.h>
 
