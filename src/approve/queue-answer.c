@@ -399,7 +399,8 @@ static int bring_in(struct queue *queue, const struct asking_shown *shown, const
 		return r;
 	r = runtime_mount_unbind(queue->mounts, shown->subject, err);
 	if (r == 0)
-		err_set(err, ERR_STATE, ENOSPC, "grant", "there are too many grants to bring something in");
+		err_set(err, ERR_STATE, ENOSPC, "grant", "there are too many grants, so nothing can be added to the "
+							 "view");
 	err_hint(err, "take some back with `atoll grants revoke`");
 	return 1;
 }

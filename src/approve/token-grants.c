@@ -104,7 +104,7 @@ int token_grants_add(struct queue *queue, struct frame *frame, struct err *err)
 
 	if (r == 0 && token_grants_narrow(&held, &policy)) {
 		err_set(err, ERR_POLICY, EDQUOT, "token",
-			"the token is refused: it leaves less of a limit than this sandbox has");
+			"the token is refused: this sandbox has a higher limit than the token allows");
 		err_hint(err, "start one with it: `atoll run --token FILE -- CMD`");
 		return 1;
 	}
@@ -118,7 +118,7 @@ int token_grants_add(struct queue *queue, struct frame *frame, struct err *err)
 		r = add_all(&granting, frame, held.count);
 	}
 	if (r == -EBADMSG)
-		err_set(err, ERR_INTERNAL, EBADMSG, "token", "what a token allows cannot be read");
+		err_set(err, ERR_INTERNAL, EBADMSG, "token", "the rights of a token cannot be read");
 	if (r == -ENOSPC)
 		err_set(err, ERR_STATE, ENOSPC, "token", "this sandbox has as many grants as it can hold");
 	if (r == -ETIME)
@@ -138,7 +138,7 @@ int token_grants_add_first(struct queue *queue, struct err *err)
 		return 0;
 	r = frame_open(&frame, queue->run->request->token.frame, queue->run->request->token.size);
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "token", "what the token allows cannot be read");
+		return err_set(err, ERR_INTERNAL, -r, "token", "the rights of the token cannot be read");
 	r = token_grants_add(queue, &frame, err);
 	return r > 0 ? -EACCES : r;
 }

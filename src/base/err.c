@@ -184,6 +184,6 @@ int err_not_started(const char *stage, const char *program, int errnum, struct e
 {
 	err_set(err, ERR_STATE, errnum, stage, "%s cannot be started: %s", program, strerror(errnum));
 	err_hint(err, errnum == EAGAIN ? "you may not have more processes here (`ulimit -u`): end some, or allow more"
-				       : "atoll's programs belong into one directory; install atoll again");
+				       : "atoll's programs must lie in one directory; install atoll again");
 	return -errnum;
 }

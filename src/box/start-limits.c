@@ -94,7 +94,7 @@ static int check_disk_wall(struct box *box)
 		return 0;
 	}
 	err_set(box->run.err, ERR_WALL, 0, wall_names[WALL_DISK],
-		"%s is written in place, where nothing can hold the disk limit (%s)", written->path,
+		"%s is written in place, and there the disk limit cannot be enforced (%s)", written->path,
 		limit->origin.id);
 	err_hint(box->run.err, "accept it with `degrade: [%s]`, or make the tree `read`", wall_names[WALL_DISK]);
 	return -EOPNOTSUPP;

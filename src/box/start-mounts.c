@@ -103,6 +103,7 @@ int build_masks(void *context, const struct jail_mount **ret_masks, size_t *ret_
 	const struct building *building = context;
 	int r = plan_refuse(building->plan, building->box->run.policy->policy, ret_masks, ret_count);
 
-	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "plan", "cannot look for the programs that are taken away: %s",
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "plan", "the programs that the policy denies cannot be looked "
+							      "up: %s",
 			       err_errno_name(-r)) : 0;
 }

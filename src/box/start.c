@@ -145,7 +145,7 @@ static int start_main_command(struct box *box, struct err *err)
 	if (r < 0) {
 		err_set(err, ERR_INTERNAL, -r, "command",
 			r == -EMSGSIZE ? "the command's arguments and environment are larger than %u KiB (%s)"
-				       : "cannot hand over a command of up to %u KiB: %s",
+				       : "a command of up to %u KiB cannot be passed on: %s",
 			FRAME_MESSAGE_MAX >> 10, err_errno_name(-r));
 		err_hint(err, "put long arguments into a file");
 	}
@@ -303,7 +303,7 @@ static int build_meanwhile(void *context, struct err *err)
 	jail_filter_hash(report_seccomp_profile(box), &box->build.filter_hash);
 	/* The first exec would wait for it. */
 	if (r == 0 && exec_gate_prepare_verifier(box->gates.exec) < 0)
-		r = err_set(err, ERR_INTERNAL, ENOMEM, "verify", "there is no memory for what judges commands");
+		r = err_set(err, ERR_INTERNAL, ENOMEM, "verify", "there is no memory for the check of commands");
 	box->build.store_ns += clock_monotonic_ns() - start_ns;
 	return r;
 }
@@ -364,7 +364,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	if (init_fd < 0) {
 		err_set(box->run.err, ERR_INTERNAL, -init_fd, "init", "cannot open %s: %s", box->run.request->init_path,
 			err_errno_name(-init_fd));
-		err_hint(box->run.err, "atoll-init belongs beside atoll; install again");
+		err_hint(box->run.err, "atoll-init must lie beside atoll; install atoll again");
 		return init_fd;
 	}
 	r = staging_read_request(&box->build.staging, box->run.request, box->run.err);

@@ -102,7 +102,7 @@ int disk_supervise(struct disk_full *disk, uint64_t now_ns)
 	if (hit < 0) {
 		run_end(disk->run, ENDED_POLICY);
 		return err_set(disk->run->err, ERR_INTERNAL, EPROTO, "init",
-			       "the sandbox was ended: what it stages cannot be counted any more");
+			       "the sandbox was ended: its staged files cannot be counted any more");
 	}
 	switch (hit) {
 	case DISK_FULL:

@@ -61,7 +61,7 @@ static int open_program(struct err *err)
 			return fd_move_above(fd < 0 ? fd : take_fd(&fd), FD_COUNT);
 	}
 	err_set(err, ERR_WALL, ENOENT, wall_names[WALL_MOUNTS],
-		"there is no %s that belongs to root, with which trees could be staged (`stage.backend`)", programs[0]);
+		"there is no %s that belongs to root, and `stage.backend` needs it", programs[0]);
 	err_hint(err, "install the package fuse-overlayfs, or take `stage: {backend: overlay}` with XDG_STATE_HOME on "
 		      "ext4, xfs, btrfs or tmpfs");
 	return -ENOENT;
@@ -247,7 +247,7 @@ static int launch_open(const struct fuse_tree *tree, struct launch *launch, stru
 		launch->fds[FD_MASK] = r = open_part(layers->between[0], "");
 	if (r >= 0)
 		r = format_options(tree, launch);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "cannot give %s to fuse-overlayfs: %s",
+	return r < 0 ? err_set(err, ERR_STATE, -r, "stage", "%s cannot be passed to fuse-overlayfs: %s",
 			       tree->mount->source, err_errno_name(-r)) : 0;
 }
 
@@ -287,7 +287,8 @@ static int finish_one(struct pidref *process, struct err *err)
 	if (info.si_code == CLD_EXITED && info.si_status == 0)
 		return 0;
 	return err_set(err, ERR_STATE, EIO, "stage",
-		       "fuse-overlayfs, which made a staged tree, ended with %s %d; what was staged may be incomplete",
+		       "fuse-overlayfs, which serves a staged tree, ended with %s %d; the staged changes may be "
+		       "incomplete",
 		       info.si_code == CLD_EXITED ? "status" : "signal", info.si_status);
 }
 

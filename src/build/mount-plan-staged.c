@@ -177,7 +177,7 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 		return is_private(around) ? add_link(plan, entry->path, real, request.rule) : 0;
 	if (!S_ISDIR(st.st_mode)) {
 		err_set(err, ERR_POLICY, ENOTDIR, "stage",
-			"%s (%s) is no directory, and only whole directories can be staged", entry->path, request.rule);
+			"%s (%s) is not a directory, and only directories can be staged", entry->path, request.rule);
 		err_hint(err, "stage the directory that holds it, or `write` it in place");
 		return -ENOTDIR;
 	}
@@ -199,7 +199,7 @@ static int check_origin(const struct plan *plan, struct err *err)
 		return 0;
 	if (plan->input->by_fuse) {
 		err_set(err, ERR_POLICY, EOPNOTSUPP, "stage",
-			"fuse-overlayfs (`stage.backend`) cannot stand on the layers of session %s", origin->session);
+			"fuse-overlayfs (`stage.backend`) cannot use the layers of session %s", origin->session);
 		err_hint(err, "take `stage: {backend: overlay}` for it");
 		return -EOPNOTSUPP;
 	}
@@ -226,9 +226,9 @@ static int hide_state(struct plan *plan, const char *state, size_t index, struct
 		return plan->layers[index]->hidden ? 0 : -ENOMEM;
 	}
 	err_set(err, ERR_STATE, ELOOP, "stage",
-		"%s (%s) cannot be staged, for it is the directory that would hold its changes", tree->path,
+		"%s (%s) cannot be staged: its changes would be stored in this directory", tree->path,
 		tree->rule);
-	err_hint(err, "stage something else, or point XDG_STATE_HOME elsewhere");
+	err_hint(err, "stage another directory, or set XDG_STATE_HOME to another place");
 	return -ELOOP;
 }
 

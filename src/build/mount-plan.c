@@ -237,9 +237,9 @@ static int make_own_directory(const struct policy *policy, const struct file_pla
 	if (r == 0)
 		return 0;
 	err_set(err, ERR_WALL, -r, wall_names[WALL_MASK_LATE],
-		"%s (%s) cannot be made, and what is inside could make it: %s", entry->path,
+		"%s (%s) cannot be made, and a program inside could make it: %s", entry->path,
 		policy->files.rules[entry->rule].origin.id, err_errno_name(-r));
-	err_hint(err, "make it, as a directory that only you can write to");
+	err_hint(err, "make it yourself, as a directory that only you can write to");
 	return r;
 }
 

@@ -159,7 +159,7 @@ int backend_choose(const struct run_request *request, const struct policy *polic
 	*ret_reason = choose(request, policy, trouble);
 	if (*ret_reason == BACKEND_FUSE && policy->stage.snapshots == STAGE_AUTO_EXEC) {
 		err_set(err, ERR_POLICY, EOPNOTSUPP, "stage",
-			"what fuse-overlayfs stages (`stage.backend`) has no snapshots, which `stage.auto` asks for");
+			"`stage.auto` needs snapshots, and fuse-overlayfs (`stage.backend`) has none");
 		err_hint(err, "take `stage: {auto: off}`, or `backend: overlay` with XDG_STATE_HOME on ext4, xfs, "
 			      "btrfs or tmpfs");
 		return -EOPNOTSUPP;
@@ -167,7 +167,8 @@ int backend_choose(const struct run_request *request, const struct policy *polic
 	if (backend_is_fuse(*ret_reason) || !trouble)
 		return 0;
 	err_set(err, ERR_WALL, EINVAL, wall_names[WALL_MOUNTS],
-		"nothing can be staged with the state directory %s on an overlay or its like: %s", request->state_dir,
+		"nothing can be staged, because the state directory %s lies on an overlay or a similar file system: "
+		"%s", request->state_dir,
 		trouble);
 	err_hint(err,
 		 "point XDG_STATE_HOME at another file system (a volume, a tmpfs); or have fuse-overlayfs stage, with "

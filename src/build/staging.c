@@ -72,9 +72,9 @@ int staging_read_request(struct staging *staging, const struct run_request *requ
 		r = stage_record_load(stage_fd, &staging->origin);
 	if (r == 0)
 		return 0;
-	err_set(err, ERR_STATE, -r, "stage", "what session %s staged cannot be read: %s", request->fork.origin,
+	err_set(err, ERR_STATE, -r, "stage", "the staged changes of session %s cannot be read: %s", request->fork.origin,
 		err_errno_name(-r));
-	err_hint(err, "see what is there with: atoll ps -a");
+	err_hint(err, "atoll ps -a lists the sessions");
 	return r;
 }
 
@@ -150,7 +150,7 @@ static int make_tree(struct staging *staging, const struct staging_input *input,
 		if (!stage_tree_is(origin, &staging->record.trees[index])) {
 			err_set(err, ERR_STATE, ESTALE, "stage", "%s is another directory than session %s staged",
 				tree->path, staging->origin.session);
-			err_hint(err, "move the directory that was staged back to its place");
+			err_hint(err, "move the staged directory back to its place");
 			return -ESTALE;
 		}
 	}
@@ -183,7 +183,7 @@ static int keep_linked(struct staging *staging, const struct staging_input *inpu
 		tell_parted(input->request, staging->linked.parted);
 	if (r == 0)
 		return 0;
-	err_set(err, ERR_STATE, -r, "stage", "files of several names that session %s made cannot be kept together: %s",
+	err_set(err, ERR_STATE, -r, "stage", "hard links that session %s made cannot be kept: %s",
 		staging->origin.session, err_errno_name(-r));
 	err_hint(err, "free some space below %s", input->request->state_dir);
 	return r;
@@ -279,7 +279,7 @@ void staging_explain(const struct plan *plan, bool run_as_root, struct err *err)
 			return;
 		if (points[0]) {
 			err_set(err, ERR_WALL, EINVAL, wall_names[WALL_MOUNTS],
-				"%s (%s) cannot be staged by a user, for %s is mounted in it", trees[i].path,
+				"%s (%s) cannot be staged by a user, because %s is mounted in it", trees[i].path,
 				trees[i].rule, points[0]);
 			err_hint(err,
 				 "unmount it, stage only directories beside it, write the tree in place "

@@ -114,9 +114,9 @@ static int refuse_levelless(const struct policy *policy, struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
 
-	err_set(err, ERR_POLICY, EINVAL, "trust", "the policy %s extends no trust level, so that none can be lowered",
+	err_set(err, ERR_POLICY, EINVAL, "trust", "the policy %s extends no trust level, so no level can be lowered",
 		err_quote(shown, policy->name));
-	err_hint(err, "let it say `extends: medium`, or leave --agent and --confidence out");
+	err_hint(err, "write `extends: medium` in it, or leave --agent and --confidence out");
 	return -EINVAL;
 }
 
@@ -129,8 +129,8 @@ static int find_confidence(const char *text, enum trust_level *ret_level, struct
 	if (!text)
 		return 0;
 	if (trust_confidence_parse(text, &confidence) < 0) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "%s is no confidence", err_quote(shown, text));
-		err_hint(err, "it is low, medium, high, or a number from 0 to 1");
+		err_set(err, ERR_USAGE, EINVAL, "run", "%s is not a confidence", err_quote(shown, text));
+		err_hint(err, "write low, medium, high, or a number from 0 to 1");
 		return -EINVAL;
 	}
 	*ret_level = trust_confidence_level(confidence);

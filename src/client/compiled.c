@@ -304,7 +304,7 @@ int compiled_get(const struct compiled_request *request, struct compiled *ret_co
 	if (r < 0) {
 		err_set(err, ERR_STATE, -r, "policy", "atoll-policy is not usable in %s: %s",
 			request->programs_dir, strerror(-r));
-		err_hint(err, "atoll's programs belong into one directory; install atoll again");
+		err_hint(err, "atoll's programs must lie in one directory; install atoll again");
 		return r;
 	}
 	if (cache_load(path, request, ret_compiled) == 0)
@@ -331,7 +331,7 @@ int compiled_narrow(const struct compiled_request *request, const char *narrowin
 	r = program_text(out_fd, difference);
 	if (r < 0)
 		compiled_done(ret_compiled);
-	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "policy", "what the narrowing takes away cannot be read: %s",
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "policy", "the narrowing of the policy cannot be read: %s",
 			       strerror(-r))
 		     : 0;
 }

@@ -16,15 +16,15 @@ int dirs_cwd(char out[PATH_MAX], struct err *err)
 		return 0;
 	if (errno == ENOENT) {
 		err_set(err, ERR_USAGE, ENOENT, "cwd", "the working directory does not exist any more");
-		err_hint(err, "cd to a directory that does");
+		err_hint(err, "change to a directory that exists");
 	} else if (errno == ERANGE || errno == ENAMETOOLONG) {
 		err_set(err, ERR_USAGE, ENAMETOOLONG, "cwd",
 			"the path of the working directory is longer than %d bytes", PATH_MAX - 1);
-		err_hint(err, "cd to a directory with a shorter path");
+		err_hint(err, "change to a directory with a shorter path");
 	} else {
 		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be read: %s",
 			strerror(errno));
-		err_hint(err, "cd to a directory that you can read");
+		err_hint(err, "change to a directory that you can read");
 	}
 	return -err->errnum;
 }
@@ -95,9 +95,9 @@ static int find_project(struct dirs *dirs, const char *given, const char *start,
 	if (r < 0 || !session_project_is_refused(dirs->project))
 		return r;
 	err_set(err, ERR_USAGE, EPERM, "project",
-		"%s is no project: it would hand over nearly everything you have",
+		"%s is no project: the sandbox would get nearly all of your files",
 		err_quote(shown, dirs->project));
-	err_hint(err, "cd to your project, or say that you mean it: --project %s",
+	err_hint(err, "change to your project, or confirm it with --project %s",
 		 err_quote(shown, dirs->project));
 	return -EPERM;
 }
@@ -122,7 +122,7 @@ static int find_cwd(struct dirs *dirs, const char *given, const char *project_gi
 	if (r == 0 && access(dirs->cwd, X_OK) < 0) {
 		err_set(err, ERR_USAGE, errno, "cwd", "the working directory cannot be entered: %s",
 			strerror(errno));
-		err_hint(err, "cd to a directory that you can read");
+		err_hint(err, "change to a directory that you can read");
 		return -err->errnum;
 	}
 	return r;

@@ -28,7 +28,7 @@ static const char **text_at(struct dry_run_record *record, size_t i)
 
 static int fail(struct err *err, int r, const char *session, const char *what)
 {
-	return err_set(err, ERR_STATE, -r, "dry-run", "what session %s tried cannot be %s: %s", session, what,
+	return err_set(err, ERR_STATE, -r, "dry-run", "the trial of session %s cannot be %s: %s", session, what,
 		       strerror(-r));
 }
 
@@ -123,10 +123,10 @@ static int refuse_unknown(int dir_fd, const char *session, struct err *err)
 
 	if (fstatat(dir_fd, decided_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		err_set(err, ERR_STATE, ENOENT, "dry-run",
-			"what session %s tried was done for real, or dropped, already", session);
+			"trial %s was already done for real, or dropped", session);
 		err_hint(err, "`atoll log %s` tells which; `atoll dry-run` tries it again", session);
 	} else {
-		err_set(err, ERR_NOT_FOUND, ENOENT, "dry-run", "session %s is no trial that came to its end", session);
+		err_set(err, ERR_NOT_FOUND, ENOENT, "dry-run", "session %s is not a finished trial", session);
 		err_hint(err, "`atoll ps -a` lists them; `atoll dry-run -- CMD` makes one");
 	}
 	return -ENOENT;
@@ -160,7 +160,7 @@ static int rename_record(const char *state, const char *session, const char *fro
 	int r = dir_fd < 0 ? dir_fd : renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
 
 	if (r == -ENOENT) {
-		err_set(err, ERR_STATE, EALREADY, "dry-run", "somebody else decides about trial %s just now", session);
+		err_set(err, ERR_STATE, EALREADY, "dry-run", "another command is deciding about trial %s", session);
 		return -EALREADY;
 	}
 	return r < 0 ? fail(err, r, session, "claimed") : 0;

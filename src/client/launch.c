@@ -111,7 +111,7 @@ static int become_verb(const struct run_request *request, const char *verb, int 
 		execve(program, argv, request->command.env);
 	}
 	err_set(err, ERR_STATE, errno, verb, "%s cannot be started: %s", program, err_errno_name(errno));
-	err_hint(err, "everything is kept; run `atoll %s` yourself", verb);
+	err_hint(err, "all changes are kept; run `atoll %s` yourself", verb);
 	return 125;
 }
 
@@ -188,7 +188,7 @@ static int wait_for_start(const struct run_request *request, int fd)
 		print_error(request, &outcome.err);
 		return outcome.status;
 	}
-	err_set(&outcome.err, ERR_INTERNAL, 0, "start", "the sandbox ended before it lived");
+	err_set(&outcome.err, ERR_INTERNAL, 0, "start", "the sandbox ended while it was started");
 	print_error(request, &outcome.err);
 	return 125;
 }

@@ -228,7 +228,8 @@ static int give_up(const struct narrow_request *request, const char *why, struct
 	if (request->mode != NARROW_TRY) {
 		err_set(err, ERR_POLICY, ECANCELED, "narrow", "the policy is not narrowed for the task: %s",
 			err_quote(shown, why));
-		err_hint(err, "nothing was run; --narrow=try runs with the whole policy then, and --narrow=off always");
+		err_hint(err, "nothing was run; --narrow=try would run with the whole policy, and --narrow=off never "
+			      "narrows");
 		return -ECANCELED;
 	}
 	narrowed->told.outcome = NARROW_FAILED;
@@ -321,7 +322,8 @@ int narrow_run(const struct narrow_request *request, const struct compiled_reque
 	snapshot_hash(compiled->snapshot, &narrowed->told.from_hash);
 	if (request->mode == NARROW_ASK && (!request->prompt || !request->prompt->can_ask())) {
 		err_set(err, ERR_POLICY, ENOTTY, "narrow", "there is no terminal to ask a person on");
-		err_hint(err, "--narrow=auto takes what the verifier proposes, which can only take away");
+		err_hint(err, "--narrow=auto uses the verifier's proposal without asking; it can only take rights "
+			      "away");
 		return -ENOTTY;
 	}
 	r = propose(request, snapshot_policy(compiled->snapshot), narrowed, err);

@@ -66,7 +66,7 @@ int program_look(const struct program_look *look, int *ret_text_fd, struct err *
 	numbers_fd = numbers_fd < 0 ? numbers_fd : fd_move_above(numbers_fd, FDS_ABOVE);
 	r = text_fd < 0 ? text_fd : numbers_fd;
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, stage, "memory for what is shown: %s", strerror(-r));
+		return err_set(err, ERR_INTERNAL, -r, stage, "no memory for the output: %s", strerror(-r));
 	program.fds[0] = (struct spawn_fd){ text_fd, STDOUT_FILENO };
 	program.fds[1] = (struct spawn_fd){ numbers_fd, look->numbers_to };
 	r = program_run(&program, err);

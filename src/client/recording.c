@@ -38,7 +38,7 @@ static int check_gate(const struct policy *policy, const char *option, struct er
 	if (policy->network.mode == NETWORK_GATE)
 		return 0;
 	err_set(err, ERR_USAGE, EOPNOTSUPP, "run",
-		"--%s: under this policy there are no requests that could be seen: %s", option,
+		"--%s: under this policy no requests can be seen: %s", option,
 		policy->network.mode == NETWORK_HOST ? "it shares the host's network" : "it has no network");
 	err_hint(err, "list hosts under network.allow of the policy");
 	return -EOPNOTSUPP;
@@ -55,7 +55,7 @@ static int check_place(const struct policy *policy, const char *path, const char
 		return 0;
 	err_set(err, ERR_USAGE, EPERM, "run", "--%s: %s lies where the sandbox can %s it", option,
 		err_quote(shown, path), class == FILE_WRITE ? "change" : "read");
-	err_hint(err, "name a file outside of what the policy lists, such as one in /tmp");
+	err_hint(err, "name a file that the policy does not list, for example in /tmp");
 	return -EPERM;
 }
 
@@ -68,7 +68,7 @@ static int create(const char *path, struct err *err)
 		return fd;
 	err_set(err, ERR_USAGE, -fd, "run", "--record: %s cannot be made: %s", err_quote(shown, path), strerror(-fd));
 	if (fd == -EEXIST)
-		err_hint(err, "a recording is never added to: remove it, or name another file");
+		err_hint(err, "an existing recording is never changed: remove it, or name another file");
 	return fd;
 }
 
@@ -83,7 +83,7 @@ static int open_regular(const char *path, struct err *err)
 			       strerror(-fd));
 	/* A pipe would keep the gate waiting. */
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return err_set(err, ERR_USAGE, EINVAL, "run", "--replay: %s is no regular file",
+		return err_set(err, ERR_USAGE, EINVAL, "run", "--replay: %s is not a regular file",
 			       err_quote(shown, path));
 	return take_fd(&fd);
 }

@@ -55,7 +55,7 @@ static int refuse_unenforced(const struct policy *policy, struct err *err)
 	}
 	err_set(err, ERR_POLICY, EOPNOTSUPP, "policy", "this atoll cannot enforce yet: %s",
 		buf_error(&list) ? policy->unenforced[0].what : buf_text(&list));
-	err_hint(err, "take it out of the policy (`drop:` for inherited rules), or choose another policy");
+	err_hint(err, "remove it from the policy (with `drop:` if it is inherited), or choose another policy");
 	return -EOPNOTSUPP;
 }
 
@@ -182,7 +182,7 @@ static int secure_fds(struct err *err)
 
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "run",
-			       "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
+			       "/dev/null cannot replace a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
 	if (syscall(SYS_close_range, 3u, ~0u, 0u) < 0)
 		return err_set(err, ERR_WALL, errno, "fds", "inherited descriptors cannot be closed: %s",
@@ -240,7 +240,8 @@ static int present_token(const struct run_setup *given, const struct dirs *dirs,
 
 static int refuse_fork(const struct run_agent *standing, struct err *err)
 {
-	err_set(err, ERR_POLICY, EPERM, "trust", "the session that it goes on from ran at %s, and now %s is the most",
+	err_set(err, ERR_POLICY, EPERM, "trust", "the session that it continues ran at level %s, and now the highest "
+						 "level is %s",
 		trust_level_names[standing->bounds.policy], trust_level_names[standing->level]);
 	err_hint(err, "name the policy (-p), so that it is compiled for that level");
 	return -EPERM;
@@ -318,14 +319,14 @@ static int refuse_narrowing(const struct run_setup *given, const struct policy *
 	char shown[ERR_QUOTE_SIZE];
 
 	if (!external_is_given(&policy->external)) {
-		err_set(err, ERR_POLICY, ENOENT, "narrow", "the policy %s has no verifier that could be asked",
+		err_set(err, ERR_POLICY, ENOENT, "narrow", "the policy %s names no verifier",
 			err_quote(shown, policy->name));
-		err_hint(err, "name one in verify.external, a command or a model");
+		err_hint(err, "name a command or a model in verify.external");
 		return -ENOENT;
 	}
 	if (!has_policy_of_origin(given))
 		return 0;
-	err_set(err, ERR_POLICY, EINVAL, "narrow", "what goes on from a session has the policy of that, as it was");
+	err_set(err, ERR_POLICY, EINVAL, "narrow", "a run that continues a session has the policy of that session");
 	err_hint(err, "name the policy (-p), so that it is narrowed for this task; or say --narrow=off, or no --task");
 	return -EINVAL;
 }
@@ -639,7 +640,7 @@ static int fill_in(struct making *making, struct err *err)
 	request->publish = (struct run_publish){ making->published, given->publish.count };
 	r = given->session ? str_copy(making->session, sizeof making->session, given->session)
 			   : random_session_id(making->session);
-	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "run", "no session can be named: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "run", "no id for the session can be made: %s", strerror(-r)) : 0;
 }
 
 /* Of what waited the modules know all paths but these. */
@@ -697,7 +698,8 @@ static int take(void *context, struct frame *frame, int *fds, size_t fd_count, s
 	if (r == 0)
 		r = has_places(making) ? find_own(making, err)
 				       : collect_own(making->given, NULL, &making->inputs, &making->request, err);
-	return r == 1 ? err_set(err, ERR_POLICY, EINVAL, "take", "what the policy asks for cannot be had") : r;
+	return r == 1 ? err_set(err, ERR_POLICY, EINVAL, "take", "the policy needs something that this machine does "
+								 "not have") : r;
 }
 
 static void begin(struct making *making, const struct run_setup *given, char **command, uint64_t started_ns)

@@ -104,7 +104,7 @@ static int receive(int fd, const struct policy *policy, struct secrets *secrets,
 	if (r > 0)
 		return 0;
 	err_set(err, ERR_INTERNAL, r < 0 ? -r : EBADMSG, "secret", "atoll-secret did not give what the policy uses");
-	err_hint(err, "atoll's programs belong into one directory; install atoll again");
+	err_hint(err, "atoll's programs must lie in one directory; install atoll again");
 	return -err->errnum;
 }
 
@@ -198,7 +198,7 @@ static int open_key_file(const char *path, int *ret_fd, struct err *err)
 		return -errnum;
 	}
 	if (!S_ISREG(st.st_mode) || st.st_mode & 077) {
-		err_set(err, ERR_STATE, EPERM, "ask", "the key of the webhook, %s, is not your own file alone",
+		err_set(err, ERR_STATE, EPERM, "ask", "the key of the webhook, %s, can be read or written by others",
 			err_quote(shown, path));
 		err_hint(err, "chmod 600 %s", err_quote(shown, path));
 		return -EPERM;

@@ -40,7 +40,8 @@ static int wait_for(pid_t pid, struct err *err)
 {
 	int r = spawn_wait(pid, NULL);
 
-	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "stage", "atoll-stage is lost: %s", strerror(-r)) : r;
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "stage", "atoll-stage cannot be waited for: "
+							       "%s", strerror(-r)) : r;
 }
 
 int staged_run(const struct words *words, struct err *err)

@@ -40,7 +40,8 @@ static int fail(struct agent_trust *agent, int r)
 	err_set(agent->run->err, ERR_STATE, -r, "trust", "the record of agent %s cannot be written (%s)",
 		agent->agent, err_errno_name(-r));
 	err_hint(agent->run->err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s, or run without an agent"
-			   : r == -EBUSY ? "somebody holds it in %s for long; see who does, or run without an agent"
+			   : r == -EBUSY ? "another process has locked it in %s; end that process, or run without an "
+					   "agent"
 					 : "see whether %s can be written, or run without an agent",
 		 agent->run->request->state_dir);
 	return r;

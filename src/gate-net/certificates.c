@@ -166,7 +166,8 @@ int certificates_begin(struct certificates *certificates, const struct certifica
 	int r;
 
 	if (bundle_fd < 0) {
-		err_set(err, ERR_STATE, -bundle_fd, "network gate", "the certificates that this machine trusts: %s: %s",
+		err_set(err, ERR_STATE, -bundle_fd, "network gate", "the certificates that this machine trusts "
+								    "cannot be read: %s: %s",
 			path ? path : "no bundle", err_errno_name(-bundle_fd));
 		err_hint(err, "install ca-certificates, or name a bundle by SSL_CERT_FILE; http and inject need it");
 		return bundle_fd;

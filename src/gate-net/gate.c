@@ -50,7 +50,7 @@ void gate_init(struct net_gate *gate, struct run *run, struct store *store, stru
 static int fail_prepare(struct net_gate *gate, int r, const char *what)
 {
 	err_set(gate->run->err, ERR_STATE, -r, "network gate", "%s: %s", what, err_errno_name(-r));
-	err_hint(gate->run->err, "atoll-egress belongs beside atoll; install again");
+	err_hint(gate->run->err, "atoll-egress must lie beside atoll; install atoll again");
 	return r;
 }
 

@@ -73,10 +73,10 @@ static int refuse_parts(uint32_t parts, struct err *err)
 		if (parts >> part & 1)
 			buf_printf(&list, "%s%s", list.size ? ", " : "", policy_part_names[part]);
 	err_set(err, ERR_POLICY, EOPNOTSUPP, "policy",
-		"only the network can change while a sandbox runs, and this policy differs in more: %s; the policy in "
-		"force stays", buf_text(&list));
-	err_hint(err, "take the rest over from the present policy, or start a new run (`atoll fork` keeps what is "
-		      "staged)");
+		"only the network can change while a sandbox runs, and this policy also differs in: %s; the policy "
+		"in force stays", buf_text(&list));
+	err_hint(err, "copy the other sections from the present policy, or start a new run (`atoll fork` keeps the "
+		      "staged changes)");
 	return -EOPNOTSUPP;
 }
 
@@ -110,7 +110,7 @@ static int check_next(struct net_gate *gate, const struct policy *next, struct e
 	if (next->unenforced_count) {
 		err_set(err, ERR_POLICY, EOPNOTSUPP, "policy", "%s cannot be enforced; the policy in force stays",
 			next->unenforced[0].what);
-		err_hint(err, "`atoll policy check` lists what cannot be");
+		err_hint(err, "`atoll policy check` lists what cannot be enforced");
 		return -EOPNOTSUPP;
 	}
 	return parts ? refuse_parts(parts, err) : check_network(gate, next, err);

@@ -89,7 +89,7 @@ static int open_port(struct net_gate *gate, const struct publish_rule *rule)
 	publish_host_format(rule, host);
 	err_set(gate->run->err, ERR_STATE, -r, "publish",
 		"port %u of the sandbox cannot be published at %s: %s", rule->port, host, err_errno_name(-r));
-	err_hint(gate->run->err, "choose another port of this machine, or 0 for any that is free");
+	err_hint(gate->run->err, "choose another port of this machine, or 0 for any free port");
 	return r;
 }
 

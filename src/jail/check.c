@@ -128,7 +128,7 @@ static int check_mounts(const struct jail_spec *spec, struct err *err)
 	}
 	if (r == 0 && served && (!spec->calls.serve || served > JAIL_FUSE_MAX))
 		return err_set(err, ERR_INTERNAL, EINVAL, "spec",
-			       "nobody serves the staged trees, or they are too many");
+			       "no process serves the staged trees, or there are too many of them");
 	for (size_t i = 0; r == 0 && i < spec->mount_count; i++)
 		r = check_order(spec, lengths, i, err);
 	return r;

@@ -39,7 +39,7 @@ static int child_ids(struct jail_job *job, struct err *err)
 	const struct jail_spec *spec = job->spec;
 
 	if (child_await(job) < 0)
-		return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+		return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent process has ended");
 	/* Planned by now as well. */
 	job->planned.mounts = job->report->mounts;
 	job->planned.mount_count = job->report->mount_count;
@@ -94,7 +94,7 @@ static int child_descriptors(struct jail_job *job, struct err *err)
 		r = fd_set_cloexec(INIT_FD_WIRE, false);
 	if (r == 0 && syscall(SYS_close_range, 4, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		r = -errno;
-	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "descriptors", "cannot arrange the descriptors of init: %s",
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "descriptors", "the descriptors of init cannot be set up: %s",
 			       err_errno_name(-r)) : 0;
 }
 
@@ -162,7 +162,7 @@ static int child_ruleset(const struct jail_job *job, int *ret_fd, struct err *er
 	r = landlock_allow(fd, abi, spec->init_fd, false, LANDLOCK_EXECUTE | LANDLOCK_READ_FILE);
 	if (r < 0) {
 		close(fd);
-		return err_set(err, ERR_WALL, -r, wall_names[WALL_LANDLOCK], "cannot allow init: %s",
+		return err_set(err, ERR_WALL, -r, wall_names[WALL_LANDLOCK], "init cannot be executed: %s",
 			       err_errno_name(-r));
 	}
 	report->landlock_abi = abi;
@@ -202,7 +202,7 @@ static int child_bind_to_parent(const struct jail_job *job, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "jail", "cannot ask for the death signal: %s",
 			       err_errno_name(errno));
 	if (poll(&parent, 1, 0) != 0)
-		return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+		return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent process has ended");
 	return 0;
 }
 

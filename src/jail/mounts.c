@@ -237,7 +237,7 @@ static int await_late(struct root *root)
 {
 	if (root->job->spec->run_as_root || child_await(root->job) == 0)
 		return 0;
-	return err_set(root->err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+	return err_set(root->err, ERR_INTERNAL, EPIPE, "jail", "the parent process has ended");
 }
 
 static int mount_all(struct root *root)
@@ -266,7 +266,7 @@ static int mount_masks(struct root *root)
 	if (!root->job->spec->calls.masks)
 		return 0;
 	if (child_await(root->job) < 0)
-		return err_set(root->err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+		return err_set(root->err, ERR_INTERNAL, EPIPE, "jail", "the parent process has ended");
 	for (size_t i = 0; r == 0 && i < report->mask_count; i++)
 		r = mount_mask(root, &report->masks[i]);
 	return r;

@@ -77,7 +77,7 @@ int source_open(const struct jail_mount *mount, struct err *err)
 		err_set(err, ERR_WALL, ELOOP, wall_names[WALL_MOUNTS],
 			"%s (%s) is a symbolic link in a tree that the sandbox writes to, so it cannot be trusted",
 			mount->source, rule_of(mount));
-		err_hint(err, "see where it leads, then replace it by what it should be or drop the rule");
+		err_hint(err, "look where it leads, then replace it by the real file or drop the rule");
 		return -ELOOP;
 	}
 	if (mount->flags & JAIL_OPTIONAL && (fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES))
@@ -85,8 +85,7 @@ int source_open(const struct jail_mount *mount, struct err *err)
 	err_set(err, ERR_WALL, -fd, wall_names[WALL_MOUNTS], "cannot open %s (%s): %s", mount->source, rule_of(mount),
 		err_errno_name(-fd));
 	if (fd == -ENOENT || fd == -ENOTDIR)
-		err_hint(err, "make it, or let the policy's rule say that it need not be there: "
-			      "{path: …, optional: true}");
+		err_hint(err, "make it, or write in the policy's rule that it is optional: {path: …, optional: true}");
 	return fd == -ENOENT ? -ENXIO : fd;
 }
 
@@ -98,12 +97,13 @@ static int take_tree(const struct jail_mount *mount, int source, int idmap_fd, s
 	int r;
 
 	if (mount->kind == JAIL_DEVICE && (fstat(source, &st) < 0 || !S_ISCHR(st.st_mode)))
-		return err_set(err, ERR_WALL, ENODEV, wall_names[WALL_MOUNTS], "%s (%s) is no character device",
+		return err_set(err, ERR_WALL, ENODEV, wall_names[WALL_MOUNTS], "%s (%s) is not a character device",
 			       mount->source,
 			       rule_of(mount));
 	tree = mount_clone(source, "", mount->kind == JAIL_BIND);
 	if (tree < 0)
-		return err_set(err, ERR_WALL, -tree, wall_names[WALL_MOUNTS], "cannot take %s (%s): %s", mount->source,
+		return err_set(err, ERR_WALL, -tree, wall_names[WALL_MOUNTS], "%s (%s) cannot be opened: "
+									      "%s", mount->source,
 			       rule_of(mount), err_errno_name(-tree));
 	/* On a device node ro, nosuid and noexec mean nothing, and nodev would make it useless. */
 	if (mount->kind == JAIL_DEVICE)
@@ -227,7 +227,7 @@ static int send_one(const struct jail_job *job, struct idmaps *idmaps, const str
 	sent = fd_send_message(job->parent_socket, "t", 1, &tree, tree >= 0);
 	if (sent == 1 || sent == -EPIPE || sent == -ECONNRESET)
 		return sent == 1 ? 0 : 1; /* the child has closed its end: it has an error to tell */
-	return err_set(err, ERR_INTERNAL, (int)-sent, "jail", "cannot hand over %s: %s", mount->source,
+	return err_set(err, ERR_INTERNAL, (int)-sent, "jail", "%s cannot be passed on: %s", mount->source,
 		       err_errno_name((int)-sent));
 }
 
@@ -279,5 +279,5 @@ int source_receive(const struct jail_job *job, struct err *err)
 
 	if (size == 1)
 		return count ? fd : -ENOENT;
-	return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent went away");
+	return err_set(err, ERR_INTERNAL, EPIPE, "jail", "the parent process has ended");
 }

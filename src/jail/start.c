@@ -112,7 +112,7 @@ static int plan_masks(struct jail_job *job, struct err *err)
 		r = mounts_pack(spec.mounts, spec.mount_count, (char *)(report + 1) + PLAN_MAX, MASKS_MAX,
 				&report->masks);
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "spec", "what comes behind the mounts is too much, or no mask");
+		return err_set(err, ERR_INTERNAL, -r, "spec", "the data after the mounts is too large, or is no mask");
 	return tell_child(job, err);
 }
 

@@ -270,7 +270,7 @@ int root_attach(struct root *root, const struct jail_mount *mount, int tree, uin
 	if (r == -ELOOP)
 		err_hint(root->err, "a component of it is a symbolic link; name the path that it leads to");
 	if (r == -ENOENT)
-		err_hint(root->err, "it lies in a tree of the host, where atoll makes nothing: create it first");
+		err_hint(root->err, "it lies in a directory of the host, where atoll makes nothing: create it first");
 	return r;
 }
 

@@ -291,7 +291,8 @@ static int build(struct limit_group *group, const struct limit_request *request,
 	}
 	set_holders(group);
 	if (forced && !str_equal(forced, limit_backend_names[group->backend])) {
-		err_set(err, ERR_WALL, EOPNOTSUPP, "cgroup", "the limit backend \"%s\" cannot be had here: %s", forced,
+		err_set(err, ERR_WALL, EOPNOTSUPP, "cgroup", "the limit backend \"%s\" is not available here: "
+							     "%s", forced,
 			group->detail[0] ? group->detail : "no such hierarchy is mounted");
 		return -EOPNOTSUPP;
 	}

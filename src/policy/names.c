@@ -147,7 +147,7 @@ int trust_level_set_unknown(const char *stage, const char *text, struct err *err
 	const char *nearest = names_nearest(trust_level_names, TRUST_COUNT, text);
 	char shown[ERR_QUOTE_SIZE];
 
-	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no trust level", err_quote(shown, text));
+	err_set(err, ERR_USAGE, EINVAL, stage, "%s is not a trust level", err_quote(shown, text));
 	err_hint(err, "%s%s%sthe levels are none, low, medium, high and full", nearest ? "did you mean " : "",
 		 nearest ? nearest : "", nearest ? "? " : "");
 	return -EINVAL;

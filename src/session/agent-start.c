@@ -162,7 +162,8 @@ static int choose_command(const struct policy *policy, struct run_request *reque
 	}
 	err_set(err, ERR_USAGE, EINVAL, "run", "there is no command to run");
 	err_hint(err,
-		 "say which: atoll run -- CMD ARG…; or take an agent's policy, which has one: atoll run -p claude");
+		 "write: atoll run -- CMD ARG…; or use an agent's policy, which names its command: atoll run -p "
+		 "claude");
 	return -EINVAL;
 }
 

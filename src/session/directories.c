@@ -79,7 +79,7 @@ static int check_dir(const char *path, bool make, const char *what, struct err *
 		}
 	}
 	if (!is_private_dir(&st)) {
-		err_set(err, ERR_STATE, EPERM, "state", "the %s directory %s does not belong to you alone",
+		err_set(err, ERR_STATE, EPERM, "state", "the %s directory %s can be written by others",
 			what, path);
 		err_hint(err, "its owner must be uid %u and nobody else may write to it (chmod 700)",
 			 (unsigned)geteuid());

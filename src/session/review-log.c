@@ -149,7 +149,7 @@ struct audit_event review_event(const struct review_entry *entry)
 static int fail(int r, const char *what, struct err *err)
 {
 	err_set(err, ERR_STATE, -r, "log", "%s: %s", what, strerror(-r));
-	err_hint(err, "nothing is done that the session's log does not say");
+	err_hint(err, "without a record in the session's log, nothing is done");
 	return r;
 }
 

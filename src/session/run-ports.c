@@ -22,7 +22,7 @@ int run_ports_published(const struct option_list *given, struct publish_rule *ru
 		rules[i].origin = origin;
 		if (r == 0)
 			continue;
-		err_set(err, ERR_USAGE, EINVAL, "options", "--publish %s is no port",
+		err_set(err, ERR_USAGE, EINVAL, "options", "--publish needs a port, not %s",
 			err_quote(shown, given->values[i]));
 		err_hint(err, r == -EADDRNOTAVAIL
 				      ? "a port is published on loopback only, 127.0.0.1 or [::1]"
@@ -36,7 +36,7 @@ static int refuse(const char *text, const char *why, struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
 
-	err_set(err, ERR_USAGE, EINVAL, "options", "--host-port %s is no port of this machine",
+	err_set(err, ERR_USAGE, EINVAL, "options", "--host-port needs a port of this machine, not %s",
 		err_quote(shown, text));
 	err_hint(err, "%s", why);
 	return -EINVAL;
@@ -84,11 +84,11 @@ static int refuse_wall(const char *name, size_t length, struct err *err)
 	if (str_format(text, sizeof text, "%.*s", (int)(length < 60 ? length : 60), name) < 0)
 		text[0] = 0;
 	nearest = names_nearest(wall_names, WALL_COUNT, text);
-	err_set(err, ERR_USAGE, EINVAL, "options", "--degrade %s is no wall", err_quote(shown, text));
+	err_set(err, ERR_USAGE, EINVAL, "options", "--degrade: %s is not the name of a wall", err_quote(shown, text));
 	if (nearest)
 		err_hint(err, "did you mean %s?", nearest);
 	else
-		err_hint(err, "for example cgroup.memory; atoll-policy(5) has them all under degrade");
+		err_hint(err, "for example cgroup.memory; atoll-policy(5) lists all of them under degrade");
 	return -EINVAL;
 }
 

@@ -19,8 +19,8 @@ static int fail(struct err *err, int r, const char *what, const char *path)
 {
 	err_set(err, ERR_STATE, -r, "state", "%s %s: %s", what, path, err_errno_name(-r));
 	err_hint(err, r == -ENOSPC || r == -EDQUOT
-			      ? "free some space there, or point XDG_STATE_HOME at another disk"
-			      : "make it writable, or point XDG_STATE_HOME at a directory that is");
+			      ? "free some space there, or set XDG_STATE_HOME to another disk"
+			      : "make it writable, or set XDG_STATE_HOME to a writable directory");
 	return r;
 }
 

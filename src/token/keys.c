@@ -45,9 +45,9 @@ static int check_own(int fd, const char *path, const char *name, struct err *err
 		return err_set(err, ERR_STATE, errno, "token", "%s%s: %s", path, name, strerror(errno));
 	if (st.st_uid == geteuid() && !(st.st_mode & 077))
 		return 0;
-	err_set(err, ERR_STATE, EPERM, "token", "%s%s is not yours alone", path, name);
-	err_hint(err, "chmod go= and chown it; if others may have read the key in it, remove that: tokens made with it "
-		      "end too");
+	err_set(err, ERR_STATE, EPERM, "token", "%s%s can be read or written by others", path, name);
+	err_hint(err, "run chmod go= and chown on it; if others may have read the key, remove it: its tokens then "
+		      "end, too");
 	return -EPERM;
 }
 
@@ -220,7 +220,7 @@ int token_keys_add(struct token_keys *keys, const uint8_t key[TOKEN_KEY_SIZE], c
 	if (keys->trusted_count == TOKEN_TRUSTED_MAX)
 		return err_set(err, ERR_USAGE, EDQUOT, "token", "%d keys are trusted already", TOKEN_TRUSTED_MAX);
 	if (str_copy(trusted->note, sizeof trusted->note, note) < 0 || strpbrk(note, "\n\r"))
-		return err_set(err, ERR_USAGE, EINVAL, "token", "the note is no line of up to %d bytes",
+		return err_set(err, ERR_USAGE, EINVAL, "token", "the note must be one line of at most %d bytes",
 			       TOKEN_NOTE_SIZE - 1);
 	memcpy(trusted->key, key, TOKEN_KEY_SIZE);
 	keys->trusted_count++;

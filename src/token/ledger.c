@@ -17,10 +17,10 @@ enum { PATIENCE_MS = 10000, KEPT_S = 3600 };
 
 static int fail(const char *name, int r, struct err *err)
 {
-	err_set(err, ERR_STATE, -r, "token", "what is remembered of tokens (%s) cannot be used: %s", name,
+	err_set(err, ERR_STATE, -r, "token", "the record of tokens (%s) cannot be used: %s", name,
 		r == -EBADMSG ? "it is damaged" : r == -EBUSY ? "somebody else holds it" : strerror(-r));
-	err_hint(err, r == -EBADMSG ? "remove it, and the key: which tokens were used or revoked is not known any more"
-				    : "until then no token is taken");
+	err_hint(err, r == -EBADMSG ? "remove it, and the key: nobody knows any more which tokens were used or revoked"
+				    : "until then no token is accepted");
 	return r;
 }
 

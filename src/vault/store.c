@@ -95,7 +95,8 @@ static ssize_t read_file(struct vault *vault, const char *name, uint8_t *bytes, 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail(vault, fd < 0 ? -fd : errno, name, err);
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
-		return err_set(err, ERR_STATE, EPERM, "secret", "%s/%s is not a file with one name", vault->path,
+		return err_set(err, ERR_STATE, EPERM, "secret", "%s/%s is not a regular file, or has other hard "
+								"links", vault->path,
 			       name);
 	r = check_own(vault, &st, name, err);
 	if (r < 0)

@@ -156,7 +156,7 @@ def test_frozen_until_a_person_raises_it(sandbox):
     denied = sandbox.run_atoll("deny", "1")
     assert denied.code == 0 and denied.out.startswith("denied") and not denied.err, denied
     refused = sandbox.run_atoll("trust", "ice", "--raise", "medium")
-    assert refused.code != 0 and "needs its reason" in refused.err, refused
+    assert refused.code != 0 and "needs --reason" in refused.err, refused
     assert sandbox.run_atoll("trust", "ice", "--raise", "medium", "--reason", "looked at it").code == 0
     wait_until(rest, 10, "it goes on")
     assert json.loads(sandbox.run_atoll("ps", "--json").out)[0]["state"] == "running"
@@ -297,7 +297,7 @@ def test_confidence_only_tightens(sandbox):
     assert done.code == 0 and level_of(sandbox, done) == "medium", done
     for wrong in ("", "2", "-1", "sure"):
         done = sandbox.run(["/bin/true"], options=["--confidence", wrong])
-        assert done.code != 0 and "is no confidence" in done.err, done
+        assert done.code != 0 and "is not a confidence" in done.err, done
 
 
 def test_the_ceiling_is_above_everything(sandbox):
@@ -351,11 +351,11 @@ def test_what_the_policy_adds_stays(sandbox):
 
 @pytest.mark.parametrize("words, what", [
     (["trust", "a b"], "cannot be the name of an agent"),
-    (["trust", "--raise", "low"], "say whose level changes"),
+    (["trust", "--raise", "low"], "name the agent whose level"),
     (["trust", "x", "--raise", "lo", "--reason", "y"], "did you mean low"),
     (["trust", "x", "--raise", "low", "--lower", "none"], "exclude each other"),
-    (["trust", "nobody"], "nothing is known of an agent nobody"),
-    (["trust", "a", "b"], "one agent at most"),
+    (["trust", "nobody"], "no record of an agent nobody"),
+    (["trust", "a", "b"], "at most one agent"),
     (["policy", "explain", "trust", "a", "b"], "one agent at most"),
     (["policy", "explain", "trust", "../x"], "cannot be the name of an agent"),
     (["run", "--agent", "../x", "--", "true"], "cannot be the name of an agent"),

@@ -65,18 +65,18 @@ def test_version(sandbox):
 
 
 @pytest.mark.parametrize("words, expected", [
-    (["rn"], ["rn is no verb", "atoll run"]),
-    (["frobnicate"], ["no verb", "atoll help"]),
-    (["\033[31mevil"], ["no verb"]),
+    (["rn"], ["rn is not a verb", "atoll run"]),
+    (["frobnicate"], ["not a verb", "atoll help"]),
+    (["\033[31mevil"], ["not a verb"]),
     (["run"], ["no command", "atoll run --"]),
     (["run", "--"], ["no command"]),
     (["run", "--polcy", "x", "true"], ["--polcy", "--policy"]),
     (["run", "-p"], ["--policy needs a value"]),
-    (["run", "-t", "hihg", "true"], ["hihg is no trust level", "high"]),
-    (["run", "-t", "", "true"], ["no trust level"]),
+    (["run", "-t", "hihg", "true"], ["hihg is not a trust level", "high"]),
+    (["run", "-t", "", "true"], ["not a trust level"]),
     (["run", "--report", "-", "true"], ["--report needs a file"]),
     (["run", "--report", "", "true"], ["--report needs a file"]),
-    (["run", "--json", "true"], ["--json goes with --detach"]),
+    (["run", "--json", "true"], ["--json is only for --detach"]),
     (["run", "-n", "../x", "true"], ["cannot be the name"]),
     (["run", "-n", "", "true"], ["cannot be the name"]),
     (["run", "-e", "1X=2", "true"], ["names no variable"]),
@@ -90,18 +90,18 @@ def test_version(sandbox):
     (["exec"], ["no command"]),
     (["stop", "nosuchsession"], ["no running session nosuchsession"]),
     (["stop"], ["which session? atoll stop ID"]),
-    (["stop", "--all", "x"], ["exclude each other"]),
-    (["stop", "-t", "5", "x"], ["--time 5 is no duration"]),
+    (["stop", "--all", "x"], ["--all cannot be used with names"]),
+    (["stop", "-t", "5", "x"], ["--time needs a duration up to 24h, not 5"]),
     (["log", "nosuchsession"], ["no session nosuchsession"]),
     (["ps", "x"], ["takes no names"]),
     (["doctor", "x"], ["takes no arguments"]),
-    (["help", "rn"], ["rn is no verb", "atoll help run"]),
-    (["--hlep"], ["no verb", "did you mean `atoll help`?"]),
-    (["policy", "shwo"], ["shwo is nothing", "did you mean `atoll policy show`?"]),
+    (["help", "rn"], ["rn is not a verb", "atoll help run"]),
+    (["--hlep"], ["not a verb", "did you mean `atoll help`?"]),
+    (["policy", "shwo"], ["shwo is not a verb", "did you mean `atoll policy show`?"]),
     (["policy", "frobnicate"], ["check, diff, explain"]),
     (["secret", "sett"], ["did you mean `atoll secret set`?"]),
     (["token", "mitn"], ["did you mean `atoll token mint`?"]),
-    (["exec", "box", "-C", "/", "--", "true"], ["-C stands behind the session", "options come first"]),
+    (["exec", "box", "-C", "/", "--", "true"], ["-C stands after the session", "options come first"]),
     (["help", "--completion", "csh"], ["no completion for csh"]),
 ])
 def test_wrong_words_end_with_one_line(sandbox, words, expected):
@@ -240,7 +240,7 @@ def test_state_directory_that_is_a_file(sandbox):
 def test_state_directory_that_others_can_write(sandbox):
     (sandbox.state / "atoll").mkdir()
     sandbox.own(sandbox.state / "atoll").chmod(0o777)
-    assert_one_line(sandbox.run_atoll("run", "true"), "does not belong to you alone")
+    assert_one_line(sandbox.run_atoll("run", "true"), "can be written by others")
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])

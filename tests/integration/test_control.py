@@ -58,9 +58,9 @@ def test_a_client_too_many_is_told_so(sandbox, opening):
         assert clients[-1].status()
     with Control(sandbox, session) as another:
         kind, rest = another.receive()
-        assert kind == ERROR and b"64 programs talk to this sandbox already" in rest
+        assert kind == ERROR and b"64 programs are connected to this sandbox already" in rest
     done = sandbox.run_atoll("exec", session, "--", "true")
-    assert done.code != 0 and "programs talk to this sandbox already" in done.err, done
+    assert done.code != 0 and "programs are connected to this sandbox already" in done.err, done
     clients.pop().close()
     wait_until(lambda: sandbox.run_atoll("exec", session, "--", "true").code == 0, 10, "a free place")
     for client in clients:

@@ -452,7 +452,7 @@ def test_paths(sandbox, layered):
     slip = sandbox.run_atoll("diff", layered.session, "dri")
     assert slip.code == 127 and "dri" in slip.err
     elsewhere = sandbox.run_atoll("diff", layered.session, "/usr")
-    assert elsewhere.code == 125 and "no staged tree" in elsewhere.err
+    assert elsewhere.code == 125 and "not in a staged tree" in elsewhere.err
 
 
 def test_several_trees(sandbox, policy):

@@ -214,13 +214,13 @@ def test_killed_during_the_trial(trials):
     trials.sandbox.children.append(child)
     assert child.stdout.readline() == b"ready\n"
     (session,) = trials.sandbox.sessions()
-    assert "goes on still" in trials.accept(session, code=125).err
+    assert "is still running" in trials.accept(session, code=125).err
     child.kill()
     child.wait()
     wait_until(lambda: "session.end" in trials.sandbox.audit_log(session).read_text(), seconds=15)
     wait_until(lambda: trials.sandbox.run_atoll("diff", "--json", session).code in (0, 1), seconds=5)
     assert trials.host() == before and "new" in trials.show(session)
-    assert "came to its end" in trials.accept(session, code=127).err
+    assert "not a finished trial" in trials.accept(session, code=127).err
     trials.atoll("discard", session)
 
 
@@ -292,4 +292,4 @@ def test_usage(trials):
     assert trials.accept("nosuchsession", code=125).err
     trials.run("echo x > x")
     refused = trials.accept(trials.session, code=127)
-    assert "no trial" in refused.err
+    assert "not a finished trial" in refused.err

@@ -177,7 +177,7 @@ def test_a_trial_of_a_trial(trials):
 def test_nothing_staged_is_refused(trials):
     trials.run("true")
     done = trials.dry("true", session=trials.session, code=125)
-    assert "stages nothing" in done.err and done.err.count("\n") == 1, done
+    assert "no staged changes" in done.err and done.err.count("\n") == 1, done
 
 
 def test_killed_during_a_trial_of_a_session(trials, ended):

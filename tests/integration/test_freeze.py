@@ -95,7 +95,7 @@ def test_only_one_holds_it(sandbox):
     with Control(sandbox, session) as first, Control(sandbox, session) as second:
         assert freeze(first)[0] == control.DONE
         kind, rest = freeze(second)
-        assert kind == control.ERROR and b"stands still already" in rest
+        assert kind == control.ERROR and b"is frozen already" in rest
         assert first.ask(control.THAW) == (control.DONE, control.u32(0))
     with Control(sandbox, session) as third:
         assert freeze(third)[0] == control.DONE

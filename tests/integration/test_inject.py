@@ -371,7 +371,7 @@ def test_never_without_tls(sandbox, certificates, server):
         plain.close()
 
 
-@pytest.mark.parametrize("value, says", [(None, "`atoll secret set model`"), ("no-colon", "user:password")])
+@pytest.mark.parametrize("value, says", [(None, "atoll secret set model"), ("no-colon", "user:password")])
 def test_refused_before_anything_runs(sandbox, server, value, says):
     if value:
         keep(sandbox, value=value)

@@ -121,13 +121,14 @@ def test_output_is_made_and_never_replaced(sandbox, base):
     assert "# Proposed" not in done.out and target.read_text().startswith("# Proposed"), done
     before, count = target.read_text(), len(sandbox.sessions())
     refused = learn(sandbox, "true", "-o", str(target), policy=base, code=125)
-    assert "is there already" in refused.err and target.read_text() == before
+    assert "exists already" in refused.err and target.read_text() == before
     assert len(sandbox.sessions()) == count, "nothing is run for nothing"
 
 
 def test_bad_input_is_one_clear_error(sandbox, base):
-    for words, told in (([], "there is no command"), (["-p", str(base), "-t", "low", "--", "true"], "not on both"),
-                        (["--json", "--", "true"], "neither --json"), (["-p", "nosuch", "--", "true"], "no policy"),
+    for words, told in (([], "there is no command"), (["-p", str(base), "-t", "low", "--", "true"], "not both"),
+                        (["--json", "--", "true"], "cannot be used with --json"),
+                        (["-p", "nosuch", "--", "true"], "no policy"),
                         (["--", "./nosuch"], "nothing was started")):
         done = sandbox.run_atoll("policy", "learn", *words)
         assert done.code == 125 and told in done.err and "# Proposed" not in done.out, (words, done)

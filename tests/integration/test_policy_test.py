@@ -134,7 +134,7 @@ def test_bad_input_is_one_clear_error(sandbox):
     none = sandbox.run_atoll("policy", "test", "medium", "nosuchsession")
     assert none.code == 125 and "there is no session" in none.err, none
     option = sandbox.run_atoll("policy", "test", "medium", "-t", "low")
-    assert option.code == 125 and "test takes the policy as a word" in option.err, option
+    assert option.code == 125 and "test takes the policy as an argument" in option.err, option
     os.unlink(sandbox.audit_log(done.session))
     gone = sandbox.run_atoll("policy", "test", "medium", done.session)
     assert gone.code != 0 and "No such file" in gone.err, gone

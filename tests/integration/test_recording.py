@@ -339,7 +339,7 @@ def test_files_that_cannot_be_used(sandbox, certificates, api):
         (["--record", sandbox.outside / "a", "--replay", there], "exclude each other", policy),
         (["--replay", there], "the recording cannot be replayed: it is malformed (line 1)", policy),
         (["--replay", sandbox.outside / "none"], "cannot be read: No such file", policy),
-        (["--replay", "/dev/null"], "is no regular file", policy),
+        (["--replay", "/dev/null"], "is not a regular file", policy),
         (["--record", ""], "not an empty name", policy),
         (["--record", sandbox.outside / "b"], "it has no network",
          sandbox.policy("atoll: 1\nextends: none\n", "n.yaml")),

@@ -607,7 +607,7 @@ def test_what_no_token_is_or_does_not_hold_is_refused_and_logged(sandbox, sessio
         (mint(sandbox, "--allow", "file.read=/x", "--expires", "0s"), "expired"),
         (mint(sandbox, "--allow", "file.read=/x", "--not-before", "1h", "--expires", "2h"), "not valid yet"),
         (mint(sandbox, "--allow", "file.read=/x", "--agent", "nobody"), "another project or agent"),
-        (mint(sandbox, "--allow", "file.read=/x", "--limit", "memory=1MiB"), "less of a limit"),
+        (mint(sandbox, "--allow", "file.read=/x", "--limit", "memory=1MiB"), "higher limit"),
     ]
     for token, reason in cases:
         answer = present(inside, token)
@@ -639,5 +639,5 @@ def test_the_client_presents_a_token(sandbox, session):
     wait_until(lambda: inside.exec(CLIENT, "token", "t").code == 0, 10, "room for another")
     wait_until(lambda: inside.exec(CLIENT, "token", "t").code == 1, 10, "a refusal")
     argument = inside.exec(CLIENT, "token", token)
-    assert argument.code == 2 and "no argument" in argument.err and token not in argument.err, argument
+    assert argument.code == 2 and "cannot be an argument" in argument.err and token not in argument.err, argument
     assert inside.exec(CLIENT, "token", stdin=b"nothing").code == 2

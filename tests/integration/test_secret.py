@@ -112,9 +112,10 @@ def test_values_that_are_taken(sandbox, vault, value):
 
 
 @pytest.mark.parametrize("words, text", [
-    ([], "say what to do"), (["get", "key"], "say what to do"), (["set"], "wrong number"),
-    (["set", "key", VALUE], "never an argument"), (["set", "a/b"], "no name for a secret"),
-    (["set", VALUE + " "], "no name for a secret"), (["rename", "a"], "wrong number"), (["list", "a"], "wrong number"),
+    ([], "no verb for secrets"), (["get", "key"], "no verb for secrets"), (["set"], "wrong number"),
+    (["set", "key", VALUE], "never an argument"), (["set", "a/b"], "cannot be the name of a secret"),
+    (["set", VALUE + " "], "cannot be the name of a secret"),
+    (["rename", "a"], "wrong number"), (["list", "a"], "wrong number"),
     (["remove", "--json", "a"], "--json is for list"), (["remove"], "wrong number"),
 ])
 def test_wrong_usage(sandbox, vault, words, text):

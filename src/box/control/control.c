@@ -67,12 +67,13 @@ void control_stop(struct box *box, uint32_t grace_ms)
 void control_freeze_error(const struct box *box, int r, struct err *err)
 {
 	if (r == -EBUSY && agent_trust_holds_still(&box->detection.agent_trust)) {
-		err_set(err, ERR_STATE, EBUSY, "freeze", "this sandbox stands still since its agent fell to %s",
+		err_set(err, ERR_STATE, EBUSY, "freeze", "this sandbox is frozen since the trust level of its agent "
+							 "dropped to %s",
 			trust_level_names[box->detection.agent_trust.level]);
-		err_hint(err, "`atoll trust` says why; raise the agent and it goes on, or stop the session");
+		err_hint(err, "`atoll trust` says why; raise the agent's level to let it go on, or stop the session");
 	} else if (r == -EBUSY) {
 		err_set(err, ERR_STATE, EBUSY, "freeze",
-			"it stands still already, for a snapshot or for another client");
+			"the sandbox is frozen already, for a snapshot or for another client");
 		err_hint(err, "try again when it is done");
 	} else if (r == -ETIMEDOUT) {
 		err_set(err, ERR_STATE, EAGAIN, "freeze",
@@ -152,7 +153,7 @@ static int on_tree(void *context, struct frame *frame, int *fds, size_t fd_count
 		return -EBADMSG;
 	fd = open_tree(client, number);
 	if (fd < 0) {
-		err_set(&err, ERR_STATE, -fd, "freeze", fd == -EAGAIN ? "the sandbox did not stand still until the end"
+		err_set(&err, ERR_STATE, -fd, "freeze", fd == -EAGAIN ? "the sandbox went on before it was finished"
 			: "a staged directory cannot be opened inside: %s", err_errno_name(-fd));
 		client_reply_error(client, &err);
 		return 0;
@@ -267,7 +268,8 @@ static void refuse_client(struct client *client)
 	struct err err;
 
 	client->state = CLIENT_REFUSED;
-	err_set(&err, ERR_STATE, EAGAIN, "session", "%d programs talk to this sandbox already, and no more can",
+	err_set(&err, ERR_STATE, EAGAIN, "session", "%d programs are connected to this sandbox already, and more are "
+						    "not possible",
 		BOX_CLIENTS_SERVED);
 	err_hint(&err, "end one of them (`atoll exec`, `atoll ask`, `atoll top`, …), and try again");
 	client_reply_error(client, &err);
@@ -341,7 +343,7 @@ int control_bind(struct box *box)
 	if (r < 0) {
 		err_set(box->run.err, ERR_STATE, -r, "control", "cannot make the control socket in %s: %s",
 			box->run.request->runtime_dir, err_errno_name(-r));
-		err_hint(box->run.err, "make it writable, or point XDG_RUNTIME_DIR at a directory that is");
+		err_hint(box->run.err, "make it writable, or set XDG_RUNTIME_DIR to a writable directory");
 	}
 	return r;
 }

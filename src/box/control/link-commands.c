@@ -111,7 +111,7 @@ static int add_token(struct client *client, const struct run_fields *run, struct
 	/* It lies in the buffer that messages are received in. */
 	r = frame_open(&frame, (void *)run->token, run->token_size);
 	if (r < 0 || frame.type != TOKEN_HOLDS)
-		return err_set(err, ERR_USAGE, EBADMSG, "token", "this is no token that holds") < 0;
+		return err_set(err, ERR_USAGE, EBADMSG, "token", "this token is not valid") < 0;
 	return token_grants_add(&client->box->approval.queue, &frame, err);
 }
 

@@ -223,7 +223,7 @@ static void put_report(const struct box *box, int status, struct json *json)
 static int report_fail(const char *path, int r, struct err *err)
 {
 	err_set(err, ERR_STATE, -r, "report", "cannot write the report to %s: %s", path, err_errno_name(-r));
-	err_hint(err, r == -EXDEV ? "a link in the project leads out of it; name the path that you mean" :
+	err_hint(err, r == -EXDEV ? "a symbolic link in the project leads out of it; name the real path" :
 			 r == -EISDIR ? "name a file in it" : "name a path in a directory that you can write to");
 	return r;
 }

@@ -108,7 +108,7 @@ int sandbox_need(struct atoll_sandbox *sandbox, uint32_t protocol, struct atoll_
 		return 0;
 	if (sandbox->protocol)
 		return fault_set(error, ATOLL_E_PROTOCOL, 0, "session",
-				 "the sandbox runs under an older atoll, which knows nothing of this");
+				 "the sandbox runs under an older atoll, which does not have this");
 	return sandbox->socket_fd < 0
 		       ? sandbox_set_gone(sandbox, error)
 		       : fault_set(error, ATOLL_E_TIMEOUT, ETIMEDOUT, "session", "the sandbox did not answer in %d ms",

@@ -105,9 +105,9 @@ static void refuse_foreign(struct atoll_sandbox *sandbox)
 		return;
 	sandbox->refusal->code = ATOLL_E_PROTOCOL;
 	err_set(&sandbox->refusal->err, ERR_STATE, EPROTO, "session",
-		"session %s runs under another atoll, which does not understand this one", sandbox->id);
+		"session %s runs under another version of atoll, which does not understand this one", sandbox->id);
 	err_hint(&sandbox->refusal->err,
-		 "use the atoll that started it, or end it by signal: `atoll ps --json` has its pid");
+		 "use the atoll that started it, or end it by a signal: `atoll ps --json` shows its pid");
 }
 
 /* A box that hung up without a greeting, and still takes clients, does not understand us. */
@@ -193,7 +193,7 @@ static int fail_code(struct atoll_record *event)
 	(void)record_u64(event, "code", &code);
 	(void)record_u64(event, "errno", &errnum);
 	err_set(&err, code < ERR_CODE_COUNT ? (enum err_code)code : ERR_INTERNAL, (int)errnum, where ? where : "start",
-		"%s", what ? what : "it cannot be started");
+		"%s", what ? what : "the sandbox cannot be started");
 	err_hint(&err, "%s", hint ? hint : "");
 	return record_put_u64(event, "code", (uint64_t)-fault_from_err(NULL, &err));
 }

@@ -252,7 +252,8 @@ int gate_secrets_load(struct gate_secrets *ret_secrets, const struct policy *pol
 		return 0;
 	r = take_both(secrets, wanted, planted);
 	if (r < 0)
-		return err_set(err, ERR_INTERNAL, -r, "secret", "the secrets did not arrive: %s", err_errno_name(-r));
+		return err_set(err, ERR_INTERNAL, -r, "secret", "the secrets were not received: %s",
+			       err_errno_name(-r));
 	r = join(secrets, policy, err);
 	if (r < 0)
 		return r;

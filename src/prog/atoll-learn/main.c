@@ -46,7 +46,7 @@ static int load(char *bytes, size_t size, const char *what, struct snapshot **re
 		return 0;
 	free(bytes);
 	err_set(err, ERR_STATE, -r, "learn", "%s is no policy of this version", what);
-	err_hint(err, "a session of an older atoll cannot be compared");
+	err_hint(err, "sessions of an older atoll cannot be compared");
 	return r;
 }
 
@@ -116,7 +116,7 @@ static int take_inputs(const struct given *given, struct inputs *ret_inputs, str
 	r = read_policy_fd(&other, &other_size);
 	if (r < 0) {
 		free(before);
-		return err_set(err, ERR_INTERNAL, -r, "learn", "no other policy was handed over: %s", strerror(-r));
+		return err_set(err, ERR_INTERNAL, -r, "learn", "no other policy was received: %s", strerror(-r));
 	}
 	if (str_equal(given->verb, "learn"))
 		r = fd_read_file_at(AT_FDCWD, given->form, REPORT_MAX, &ret_inputs->report, &ret_inputs->report_size);
@@ -207,11 +207,11 @@ static int learn(const struct given *given, const struct inputs *inputs, struct 
 	if (r == -EOPNOTSUPP) {
 		err_set(err, ERR_USAGE, EOPNOTSUPP, "learn",
 			"the session had the host's network, which is not recorded");
-		err_hint(err, "learn on a base whose network goes through the gate: -t medium");
+		err_hint(err, "learn under a policy whose network goes through the gate: -t medium");
 		return r;
 	}
 	if (r == -ENODATA)
-		return err_set(err, ERR_STATE, ENODATA, "learn", "nothing was started, and so nothing is learnt");
+		return err_set(err, ERR_STATE, ENODATA, "learn", "nothing was started, so nothing was learnt");
 	return r < 0 ? err_set(err, ERR_STATE, -r, "learn", "the log cannot be read: %s", strerror(-r))
 		     : put_out(&out, err);
 }
@@ -233,7 +233,7 @@ static int effects(const struct given *given, const struct inputs *inputs, struc
 	if (r == 0)
 		r = fd_write_full(LEARN_NUMBERS_FD, &effects.numbers, sizeof effects.numbers);
 	effects_done(&effects);
-	return r < 0 && err->code == ERR_NONE ? err_set(err, ERR_INTERNAL, -r, "learn", "no numbers were taken") : r;
+	return r < 0 && err->code == ERR_NONE ? err_set(err, ERR_INTERNAL, -r, "learn", "there are no numbers") : r;
 }
 
 static const struct {

@@ -65,7 +65,7 @@ static int check_types(const struct option_list *types, struct err *err)
 		if (is_known)
 			continue;
 		nearest = names_nearest(audit_type_names, AUDIT_TYPE_COUNT, types->values[i]);
-		err_set(err, ERR_USAGE, EINVAL, "log", "there is no type of record %s", types->values[i]);
+		err_set(err, ERR_USAGE, EINVAL, "log", "there is no record type %s", types->values[i]);
 		if (nearest)
 			err_hint(err, "did you mean %s?", nearest);
 		return -EINVAL;

@@ -97,7 +97,7 @@ static int refuse_for(const struct lang_request *request, const struct rule_orig
 {
 	err_set(err, ERR_POLICY, EINVAL, "policy", "%s has another rule that asks about it or denies it: %s",
 		request->policy, rule->id);
-	err_hint(err, "change that one by hand: name this in its `except`, or take it out");
+	err_hint(err, "change that rule by hand: add this to its `except`, or remove it");
 	return -EINVAL;
 }
 
@@ -154,7 +154,7 @@ int cmd_amend(struct policy_options *given, int argc, char **argv, struct err *e
 	if (r < 0)
 		return r;
 	if (amend_rule(&terms, argv[WORD_NOTE], item, &amendment) < 0)
-		return err_set(err, ERR_POLICY, EOPNOTSUPP, "policy", "no rule of a policy can say this");
+		return err_set(err, ERR_POLICY, EOPNOTSUPP, "policy", "a policy rule cannot express this");
 	r = amend_text(bytes, size, &amendment, &text);
 	if (r)
 		return refuse(&request, &amendment, "has no line of its own where the rule belongs", err);

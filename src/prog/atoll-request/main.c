@@ -251,7 +251,7 @@ static int put_token(struct request *request, char **words, int count)
 	if (count > 2)
 		return fail(EXIT_USAGE, words[0], "takes one file");
 	if (count == 2 && str_has_prefix(words[1], "atoll1."))
-		return fail(EXIT_USAGE, words[0], "a token is no argument: others could read it there");
+		return fail(EXIT_USAGE, words[0], "a token cannot be an argument: others could read it");
 	r = read_token(count == 2 ? words[1] : NULL, memory, &text);
 	if (r < 0)
 		return fail(EXIT_USAGE, count == 2 ? words[1] : "token", strerror(-r));

@@ -27,7 +27,7 @@ int cmd_rename(struct job *job)
 		return job_fail_unknown(job, job->words[0]);
 	if (r == -EEXIST) {
 		err_set(job->err, ERR_USAGE, EEXIST, "secret", "there is a secret %s already", job->words[1]);
-		err_hint(job->err, "remove it first, or take another name");
+		err_hint(job->err, "remove it first, or choose another name");
 		return r;
 	}
 	if (r < 0)

@@ -46,7 +46,7 @@ static int send_frame(struct job *job, int fd, const struct buf *out, int built)
 {
 	int r = built < 0 ? built : frame_send(fd, out, NULL, 0);
 
-	return r < 0 ? err_set(job->err, ERR_INTERNAL, -r, "secret", "a secret cannot be handed on: %s",
+	return r < 0 ? err_set(job->err, ERR_INTERNAL, -r, "secret", "a secret cannot be passed on: %s",
 			       strerror(-r))
 		     : 0;
 }
@@ -75,8 +75,8 @@ static int send_all(struct job *job, struct buf *out)
 /* A policy wants it: what is missing is the secret, and not its name. */
 static int fail_missing(struct job *job, const char *name)
 {
-	err_set(job->err, ERR_NOT_FOUND, ENOENT, "secret", "the policy uses the secret %s, and there is none", name);
-	err_hint(job->err, "`atoll secret set %s` keeps it", name);
+	err_set(job->err, ERR_NOT_FOUND, ENOENT, "secret", "the policy uses the secret %s, which does not exist", name);
+	err_hint(job->err, "set it with: atoll secret set %s", name);
 	return -ENOENT;
 }
 

@@ -64,7 +64,7 @@ static int check_names(char **words, size_t count, struct err *err)
 	for (size_t i = 0; i < count; i++) {
 		if (secret_name_is_valid(words[i]))
 			continue;
-		err_set(err, ERR_USAGE, EINVAL, "secret", "that is no name for a secret");
+		err_set(err, ERR_USAGE, EINVAL, "secret", "this cannot be the name of a secret");
 		err_hint(err, "1 to %d letters, digits, dots, dashes and underscores; the first a letter or digit",
 			 SECRET_NAME_SIZE - 1);
 		return -EINVAL;
@@ -78,7 +78,7 @@ static int set_unknown(const char *name, struct err *err)
 	static const char *const all[] = { "set", "list", "remove", "rename", "passphrase", "unlock", "lock" };
 	const char *nearest = name ? names_nearest(all, ARRAY_SIZE(all), name) : NULL;
 
-	err_set(err, ERR_USAGE, EINVAL, "secret", "say what to do with secrets");
+	err_set(err, ERR_USAGE, EINVAL, "secret", "no verb for secrets was given");
 	if (nearest)
 		err_hint(err, "did you mean `atoll secret %s`?", nearest);
 	else
@@ -90,7 +90,7 @@ static int check_usage(const struct verb *verb, const struct secret_options *giv
 {
 	if (words < verb->words_min || words > verb->words_max) {
 		err_set(err, ERR_USAGE, EINVAL, "secret", "%s", words > verb->words_max && verb->words_max == 1
-			? "one name and nothing else: a value is never an argument, which others could read"
+			? "give only the name: a value is never an argument, because others could read it"
 			: "wrong number of words");
 		err_hint(err, "atoll secret %s%s%s", verb->name, *verb->words ? " " : "", verb->words);
 		return -EINVAL;

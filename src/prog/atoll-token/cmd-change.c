@@ -55,8 +55,8 @@ int cmd_revoke(struct job *job)
 		r = note_token(job, &ledger, &entry);
 	if (r == 0 && !entry && by_id) {
 		r = err_set(job->err, ERR_NOT_FOUND, ENOENT, "token", "no token %s is known here", job->words[0]);
-		err_hint(job->err, "`atoll token list` has those that are; one from elsewhere is revoked by its text: "
-				   "atoll token revoke FILE");
+		err_hint(job->err, "`atoll token list` shows the known ones; revoke a token from elsewhere by its "
+				   "text: atoll token revoke FILE");
 	} else if (r == 0 && !entry) {
 		r = err_set(job->err, ERR_STATE, EDQUOT, "token", "too many tokens are remembered");
 	}

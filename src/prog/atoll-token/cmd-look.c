@@ -164,7 +164,7 @@ static int hand_over(struct job *job, const struct token *token)
 	r = frame_end(&out);
 	if (r == 0)
 		r = frame_send(TOKEN_FD, &out, NULL, 0);
-	return r < 0 ? err_set(job->err, ERR_INTERNAL, -r, "token", "nobody takes the token over: %s", strerror(-r))
+	return r < 0 ? err_set(job->err, ERR_INTERNAL, -r, "token", "the token cannot be passed on: %s", strerror(-r))
 		     : 0;
 }
 
@@ -203,7 +203,8 @@ int cmd_take(struct job *job)
 	if (r == 0)
 		r = fault = (int)ledger_judge(&ledger, &token);
 	if (r == 0 && ledger_count_use(&ledger, &token) < 0)
-		r = err_set(job->err, ERR_STATE, EDQUOT, "token", "too many tokens are remembered: none is taken");
+		r = err_set(job->err, ERR_STATE, EDQUOT, "token", "too many tokens are remembered, so no token is "
+								  "accepted");
 	if (r == 0)
 		r = ledger_store(&ledger, job->now_s, job->err);
 	ledger_close(&ledger);

@@ -160,7 +160,7 @@ int cmd_mint(struct job *job)
 	if (r == 0 && !making.block.expires_s)
 		making.block.expires_s = job->now_s + EXPIRES_DEFAULT_S;
 	if (r == 0 && !making.block.right_count) {
-		err_set(job->err, ERR_USAGE, EINVAL, "token", "say what the token allows");
+		err_set(job->err, ERR_USAGE, EINVAL, "token", "what does the token allow?");
 		err_hint(job->err, "--allow file.read=/data/**, --allow net.connect=example.org:443, …");
 		r = -EINVAL;
 	}
@@ -193,13 +193,13 @@ int cmd_narrow(struct job *job)
 	if (says_nothing && job->given.seal)
 		return print(job, &token);
 	if (says_nothing)
-		return err_set(job->err, ERR_USAGE, EINVAL, "token", "say how to narrow it: --allow, --expires, …");
+		return err_set(job->err, ERR_USAGE, EINVAL, "token", "how is it narrowed? Use --allow, --expires, …");
 	r = token_append(&token, &making.block, &narrowed);
 	if (r < 0)
 		return fail_make(job, r);
 	if (!token_narrows(&narrowed)) {
 		err_set(job->err, ERR_USAGE, EACCES, "token", "the token does not allow that itself");
-		err_hint(job->err, "`atoll token show` says what it allows; a narrower one can only have less");
+		err_hint(job->err, "`atoll token show` shows its rights; a narrower token can only have less");
 		return -EACCES;
 	}
 	return print(job, &narrowed);

@@ -71,7 +71,7 @@ static int set_unknown(const char *name, struct err *err)
 	static const char *const all[] = { "mint", "show", "narrow", "verify", "list", "revoke", "trust", "key" };
 	const char *nearest = name ? names_nearest(all, ARRAY_SIZE(all), name) : NULL;
 
-	err_set(err, ERR_USAGE, EINVAL, "token", "say what to do with tokens");
+	err_set(err, ERR_USAGE, EINVAL, "token", "no verb for tokens was given");
 	if (nearest)
 		err_hint(err, "did you mean `atoll token %s`?", nearest);
 	else
@@ -88,14 +88,15 @@ static int check_usage(const struct verb *verb, const struct job *job)
 	for (size_t i = 0; i < job->word_count; i++)
 		if (token_is_text(job->words[i])) {
 			err_set(job->err, ERR_USAGE, EINVAL, "token",
-				"a token is no argument: others could read it there");
-			err_hint(job->err, "give it by a file, by stdin (-) or in $ATOLL_TOKEN, and mint another");
+				"a token cannot be an argument: others could read it");
+			err_hint(job->err, "use a file, stdin (-) or $ATOLL_TOKEN; and mint another token, because "
+					   "this one may have been read");
 			return -EINVAL;
 		}
 	if (job->word_count > verb->words_max || (has_block && !(verb->does & MAKES_BLOCK)) ||
 	    (given->json && !(verb->does & HAS_JSON)) ||
 	    (given->remove && (verb->run != cmd_trust || !job->word_count))) {
-		err_set(job->err, ERR_USAGE, EINVAL, "token", "that does not go with %s", verb->name);
+		err_set(job->err, ERR_USAGE, EINVAL, "token", "this option cannot be used with %s", verb->name);
 		err_hint(job->err, "atoll token %s%s%s; `atoll help token` has the options", verb->name,
 			 *verb->words ? " " : "", verb->words);
 		return -EINVAL;

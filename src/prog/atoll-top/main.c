@@ -77,7 +77,7 @@ static int parse_order(const struct top_options *given, struct columns_order *re
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		names[i] = columns[i].name;
 	nearest = names_nearest(names, COLUMN_COUNT, given->sort);
-	err_set(err, ERR_USAGE, EINVAL, "top", "there is no column %s", given->sort);
+	err_set(err, ERR_USAGE, EINVAL, "top", "there is no column named %s", given->sort);
 	if (nearest)
 		err_hint(err, "did you mean %s?", nearest);
 	else
@@ -88,7 +88,8 @@ static int parse_order(const struct top_options *given, struct columns_order *re
 
 static int fail_feed(struct err *err, int r)
 {
-	return err_set(err, ERR_INTERNAL, r < 0 ? -r : EPIPE, "top", r < 0 ? "what `atoll` says cannot be understood"
+	return err_set(err, ERR_INTERNAL, r < 0 ? -r : EPIPE, "top", r < 0 ? "the answer of `atoll` cannot be "
+									     "understood"
 									   : "`atoll` has ended");
 }
 
@@ -190,7 +191,7 @@ static int run_screen(const struct top_options *given, const struct columns_orde
 	int r;
 
 	if (given->delay && num_parse_duration(given->delay, &pace_ms) < 0)
-		return err_set(err, ERR_USAGE, EINVAL, "top", "--delay %s is no duration", given->delay);
+		return err_set(err, ERR_USAGE, EINVAL, "top", "--delay needs a duration, not %s", given->delay);
 	r = terminal_open(err);
 	if (r < 0)
 		return r;

@@ -41,7 +41,7 @@ static int load_directory(struct rules *rules, struct diags *diags, const char *
 		char path[PATH_MAX];
 
 		if (r == 0 && i >= RULE_FILES_MAX)
-			r = err_set(err, ERR_USAGE, E2BIG, "verify", "%s has more than %d files of rules", directory,
+			r = err_set(err, ERR_USAGE, E2BIG, "verify", "%s has more than %d rule files", directory,
 				    RULE_FILES_MAX);
 		if (r == 0)
 			r = path_join(path, sizeof path, directory, entries[i]->d_name);
@@ -63,7 +63,7 @@ static int load_shipped(struct rules *rules, struct diags *diags, struct err *er
 	program[length > 0 ? length : 0] = '\0';
 	slash = strrchr(program, '/');
 	if (!slash)
-		return err_set(err, ERR_STATE, ENOENT, "verify", "the place of atoll-verify cannot be found");
+		return err_set(err, ERR_STATE, ENOENT, "verify", "the directory of atoll-verify cannot be found");
 	*slash = '\0';
 	r = path_join(directory, sizeof directory, program, "policies/verify");
 	if (r == 0)

@@ -61,7 +61,7 @@ static int check_names(struct job *job, struct err *err)
 	if (job->given.language) {
 		language = language_from_name(job->given.language);
 		if (language < 0) {
-			err_set(err, ERR_USAGE, EINVAL, "verify", "\"%s\" is no language that is read",
+			err_set(err, ERR_USAGE, EINVAL, "verify", "\"%s\" is not a supported language",
 				job->given.language);
 			err_hint(err, "shell, python or javascript");
 			return -EINVAL;
@@ -70,13 +70,14 @@ static int check_names(struct job *job, struct err *err)
 	if (job->given.fail_on) {
 		severity = names_find(severity_names, SEVERITY_COUNT, job->given.fail_on);
 		if (severity < 0) {
-			err_set(err, ERR_USAGE, EINVAL, "verify", "\"%s\" is no severity", job->given.fail_on);
+			err_set(err, ERR_USAGE, EINVAL, "verify", "\"%s\" is not a severity", job->given.fail_on);
 			err_hint(err, "low, medium, high or critical");
 			return -EINVAL;
 		}
 	}
 	if (job->given.json + job->given.sarif + job->given.operations > 1)
-		return err_set(err, ERR_USAGE, EINVAL, "verify", "one of --json, --sarif and --operations");
+		return err_set(err, ERR_USAGE, EINVAL, "verify", "only one of --json, --sarif and --operations can "
+								 "be used");
 	job->language = (enum verify_language)language;
 	job->fail_on = (enum severity)severity;
 	return 0;
@@ -221,7 +222,8 @@ static int check_words(const struct job *job, char **words, int count, struct er
 	else if (count > FILES_MAX)
 		wrong = "these are more files than are judged at a time";
 	if (!wrong && job->given.command && is_quoted_whole(words, count)) {
-		err_set(err, ERR_USAGE, EINVAL, "verify", "all in quotes, the command is one word: a program's name");
+		err_set(err, ERR_USAGE, EINVAL, "verify", "the whole command is in quotes, so it is one word: the "
+							  "name of a program");
 		err_hint(err, "leave out the quotes, or: atoll verify --command -- sh -c '…'");
 		return -EINVAL;
 	}

@@ -42,7 +42,7 @@ int cmd_set_unknown(const char *stage, const char *name, struct err *err)
 		names[i] = cmd_table[i]->name;
 	/* `atoll --hlep` is near to help as well. */
 	nearest = names_nearest(names, count, name + strspn(name, "-"));
-	err_set(err, ERR_USAGE, EINVAL, stage, "%s is no verb of atoll", err_quote(shown, name));
+	err_set(err, ERR_USAGE, EINVAL, stage, "%s is not a verb of atoll", err_quote(shown, name));
 	if (nearest)
 		err_hint(err, "did you mean `atoll %s%s`?", *stage ? "help " : "", nearest);
 	else

@@ -606,7 +606,7 @@ static int prepare(struct preparation *preparation, struct err *err)
 {
 	int r = prepare_all(preparation);
 
-	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "what shall be applied cannot be prepared: %s",
+	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "the changes cannot be prepared: %s",
 			       strerror(-r)) : 0;
 }
 

@@ -245,7 +245,7 @@ static int prepare(struct preparation *preparation, struct err *err)
 
 	if (r == 0)
 		r = prepare_all(preparation);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "undo", "it cannot be prepared: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, ERR_STATE, -r, "undo", "the undo cannot be prepared: %s", strerror(-r)) : 0;
 }
 
 int undo_run(struct transaction_place *place, struct undo *undo, struct err *err)

@@ -248,7 +248,7 @@ int stage_seal(int stage_fd, const struct stage_record *record, struct stage_cha
 		return number;
 	r = stage_chain_push(&grown, record->session, (uint32_t)number);
 	if (r < 0) {
-		err_set(err, ERR_STATE, -r, "stage", "the session stands on %zu layers already", chain->count);
+		err_set(err, ERR_STATE, -r, "stage", "the session has %zu layers already", chain->count);
 		err_hint(err, "`atoll gc` joins them");
 		return r;
 	}
@@ -257,7 +257,7 @@ int stage_seal(int stage_fd, const struct stage_record *record, struct stage_cha
 	for (size_t i = 0; r == 0 && i < record->tree_count; i++)
 		r = exchange(stage_fd, (uint32_t)number, i);
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "stage", "what was written cannot be sealed: %s",
+		return err_set(err, ERR_STATE, -r, "stage", "the written files cannot be sealed: %s",
 			       err_errno_name(-r));
 	*chain = grown;
 	return number;

@@ -280,7 +280,7 @@ int stage_mask_add(const struct stage_mask *mask, const char *path, enum stage_m
 	if (r == -ELOOP || r == -ENOTDIR) {
 		err_set(err, ERR_POLICY, -r, "stage", "the masked path %s/%s leads through %s", mask->tree->path, path,
 			r == -ELOOP ? "a symbolic link" : "a file");
-		err_hint(err, "mask the path that it really is");
+		err_hint(err, "mask the real path");
 	} else if (r < 0) {
 		err_set(err, ERR_STATE, -r, "stage", "the masked path %s/%s cannot be hidden: %s", mask->tree->path,
 			path, err_errno_name(-r));

@@ -257,12 +257,13 @@ int stage_record_explain(const char *session, int r, struct err *err)
 {
 	if (r == -EBADMSG)
 		err_set(err, ERR_STATE, EBADMSG, "stage",
-			"what session %s staged cannot be read: another version of atoll wrote it, or it is damaged",
+			"the staged changes of session %s cannot be read: another version of atoll wrote them, or "
+			"they are damaged",
 			session);
 	else
-		err_set(err, ERR_STATE, -r, "stage", "what session %s staged cannot be read: %s", session,
+		err_set(err, ERR_STATE, -r, "stage", "the staged changes of session %s cannot be read: %s", session,
 			err_errno_name(-r));
-	err_hint(err, "atoll discard %s throws it away", session);
+	err_hint(err, "atoll discard %s removes them", session);
 	return r;
 }
 

@@ -130,7 +130,8 @@ static int refuse_part(const struct stage_lock *lock, const struct stage_drop *d
 {
 	const char *tree = lock->record.trees[drop->tree].path;
 
-	err_set(err, ERR_USAGE, EINVAL, "discard", "%s/%s was deleted or replaced as a whole, and has no parts to drop",
+	err_set(err, ERR_USAGE, EINVAL, "discard", "%s/%s was deleted or replaced as a whole, so no part of it can "
+						   "be dropped",
 		tree, above);
 	err_hint(err, "atoll discard %s/%s", tree, above);
 	return -EINVAL;

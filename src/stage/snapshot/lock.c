@@ -73,7 +73,7 @@ static int load(struct stage_lock *lock)
 static int explain(const char *session, int r, struct err *err)
 {
 	if (r == -ENOENT || r == -ENOTDIR) {
-		err_set(err, ERR_STATE, ENOENT, "stage", "session %s stages nothing", session);
+		err_set(err, ERR_STATE, ENOENT, "stage", "session %s has no staged changes", session);
 		err_hint(err, "its policy writes in place, or nothing was changed");
 		return -ENOENT;
 	}
@@ -121,7 +121,8 @@ int stage_lock_need_idle(const struct stage_lock *lock, const char *what, struct
 {
 	if (!lock->is_live)
 		return 0;
-	err_set(err, ERR_STATE, EBUSY, "stage", "session %s is running, and %s needs it to have ended", lock->session,
+	err_set(err, ERR_STATE, EBUSY, "stage", "session %s is still running; %s is possible only after its "
+						"end", lock->session,
 		what);
 	err_hint(err, "atoll stop %s", lock->session);
 	return -EBUSY;
@@ -132,7 +133,7 @@ int stage_lock_need_layers(const struct stage_lock *lock, const char *what, stru
 	if (lock->record.form == STAGE_FORM_OVERLAY)
 		return 0;
 	err_set(err, ERR_STATE, EOPNOTSUPP, "stage",
-		"session %s was staged by fuse-overlayfs, whose layers can be reviewed, applied and thrown away whole; "
+		"session %s was staged by fuse-overlayfs, whose changes can only be reviewed, applied and discarded; "
 		"%s needs the kernel's overlay", lock->session, what);
 	err_hint(err, "run with `stage: {backend: overlay}` and XDG_STATE_HOME on ext4, xfs, btrfs or tmpfs");
 	return -EOPNOTSUPP;

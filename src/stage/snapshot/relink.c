@@ -203,7 +203,7 @@ int stage_relink(const struct stage_lock *lock, struct stage_linked *ret_linked,
 	if (r == 0)
 		r = stage_linked_note(lock->stage_fd);
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "stage", "files of several names cannot be kept together: %s",
+		return err_set(err, ERR_STATE, -r, "stage", "hard links cannot be kept: %s",
 			       err_errno_name(-r));
 	if (linked.kept)
 		linked.done_ns = wait_for_tick();

@@ -128,7 +128,7 @@ static int check_room(const struct stage_lock *lock, struct err *err)
 		return 0;
 	if (r < 0 && r != -E2BIG)
 		return fail(lock, r, "the snapshots cannot be read", err);
-	err_set(err, ERR_STATE, E2BIG, "snapshot", "session %s has %d snapshots, and takes no more", lock->session,
+	err_set(err, ERR_STATE, E2BIG, "snapshot", "session %s has %d snapshots, and cannot have more", lock->session,
 		STAGE_SNAPSHOTS_MAX);
 	err_hint(err, "atoll snapshot --remove %s NAME", lock->session);
 	return -E2BIG;
@@ -270,7 +270,7 @@ int stage_snapshot_name_copy(const struct stage_lock *lock, uint32_t layer, cons
 		return r;
 	r = stage_chain_push(&chain, lock->session, layer);
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "snapshot", "session %s stands on %zu layers already", lock->session,
+		return err_set(err, ERR_STATE, -r, "snapshot", "session %s has %zu layers already", lock->session,
 			       chain.count);
 	/* The name must not outlive a power cut that its layer does not. */
 	if (syncfs(lock->stage_fd) < 0)
@@ -287,8 +287,8 @@ int stage_snapshot_load(const struct stage_lock *lock, const char *name, struct 
 		r = stage_chain_load(fd, name, false, ret_chain);
 	if (r == -ENOENT) {
 		err_set(err, ERR_USAGE, ENOENT, "snapshot", "session %s has no such snapshot: %s", lock->session,
-			stage_snapshot_name_is_valid(name) ? name : "that is no name of one");
-		err_hint(err, "atoll snapshot --list %s shows those it has", lock->session);
+			stage_snapshot_name_is_valid(name) ? name : "this cannot be the name of one");
+		err_hint(err, "atoll snapshot --list %s shows its snapshots", lock->session);
 		return -ENOENT;
 	}
 	return r < 0 ? fail(lock, r, "the snapshot cannot be read", err) : 0;

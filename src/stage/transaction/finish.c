@@ -245,13 +245,13 @@ int transaction_keep(struct transaction *transaction, struct err *err)
 		r = keep_slot(transaction, &links, op);
 		kept++;
 		if (r < 0) {
-			err_set(err, ERR_STATE, -r, "apply", "what was replaced cannot be kept: %s", strerror(-r));
-			err_hint(err, "make room in the state directory, then atoll apply --resume");
+			err_set(err, ERR_STATE, -r, "apply", "the replaced files cannot be kept: %s", strerror(-r));
+			err_hint(err, "free some space in the state directory, then run atoll apply --resume");
 			return r;
 		}
 	}
 	if (kept && syncfs(transaction->slots_fd) < 0)
-		return err_set(err, ERR_STATE, errno, "apply", "what was replaced cannot be synced: %s",
+		return err_set(err, ERR_STATE, errno, "apply", "the replaced files cannot be synced: %s",
 			       strerror(errno));
 	return 0;
 }

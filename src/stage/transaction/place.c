@@ -19,7 +19,7 @@
 static int fail_use(int r, struct err *err)
 {
 	if (r == -ENOENT)
-		err_set(err, ERR_NOT_FOUND, ENOENT, "apply", "what the session staged was just thrown away");
+		err_set(err, ERR_NOT_FOUND, ENOENT, "apply", "the staged changes of the session were just discarded");
 	else
 		err_set(err, ERR_STATE, -r, "apply", "the session's directory cannot be locked: %s", strerror(-r));
 	return r;

@@ -213,7 +213,8 @@ int transaction_clean(struct transaction *transaction, struct err *err)
 		r = journal_flush(&transaction->writer);
 	}
 	if (r < 0)
-		err_set(err, ERR_STATE, -r, "apply", "it is done, but cannot be tidied up: %s", strerror(-r));
+		err_set(err, ERR_STATE, -r, "apply", "it is done, but temporary files cannot be removed: "
+						     "%s", strerror(-r));
 	return r;
 }
 
@@ -243,7 +244,7 @@ int transaction_abandon(struct transaction *transaction, struct err *err)
 		r = path_remove_tree(transaction->place->applies_fd,
 				     transaction_slot_name(transaction->journal.number, name));
 	if (r < 0)
-		err_set(err, ERR_STATE, -r, "apply", "what was prepared cannot be removed: %s", strerror(-r));
+		err_set(err, ERR_STATE, -r, "apply", "the prepared files cannot be removed: %s", strerror(-r));
 	return r;
 }
 
@@ -317,7 +318,7 @@ static int recover_number(struct transaction_place *place, uint32_t number, stru
 	r = journal_load(transaction.dir_fd, &transaction.journal);
 	if (r == -EBADMSG) {
 		err_set(err, ERR_STATE, EBADMSG, "apply", "the journal of apply %u is damaged", number);
-		err_hint(err, "what it kept is in stage/applies/%u of the session; nothing was removed", number);
+		err_hint(err, "the kept files are in stage/applies/%u of the session; nothing was removed", number);
 		return r;
 	}
 	if (r < 0 && r != -ENOENT)
@@ -330,7 +331,8 @@ static int recover_number(struct transaction_place *place, uint32_t number, stru
 		transaction.journal.number = number;
 	else if (transaction.journal.number != number ||
 		 !str_equal(transaction.journal.session, place->record->session))
-		return err_set(err, ERR_STATE, EBADMSG, "apply", "the journal in applies/%u belongs elsewhere", number);
+		return err_set(err, ERR_STATE, EBADMSG, "apply", "the journal in applies/%u belongs to another "
+								 "session", number);
 	return recover_loaded(&transaction, recovered, err);
 }
 

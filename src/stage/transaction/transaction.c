@@ -158,7 +158,7 @@ static int open_area(struct transaction *transaction, size_t tree, bool is_new, 
 	if (fd == -ENOENT && !is_new)
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(err, ERR_STATE, fd < 0 ? -fd : errno, "apply", "what is prepared cannot be opened: %s",
+		return err_set(err, ERR_STATE, fd < 0 ? -fd : errno, "apply", "the prepared files cannot be opened: %s",
 			       strerror(fd < 0 ? -fd : errno));
 	transaction->area_fds[tree] = fd;
 	if (st.st_uid != geteuid() || (st.st_mode & 077))
@@ -235,7 +235,7 @@ int transaction_open_undone(struct transaction *transaction, struct err *err)
 	if (dir_fd >= 0)
 		transaction->undone_slots_fd = transaction_open_directory(dir_fd, TRANSACTION_SLOTS);
 	if (transaction->undone_slots_fd < 0)
-		return err_set(err, ERR_STATE, ENOENT, "undo", "what apply %u replaced is no longer kept",
+		return err_set(err, ERR_STATE, ENOENT, "undo", "the files that apply %u replaced are no longer kept",
 			       transaction->journal.undoes);
 	return 0;
 }
@@ -329,7 +329,7 @@ int transaction_commit(struct transaction *transaction, struct err *err)
 	int r = sync_prepared(transaction);
 
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "apply", "what is prepared cannot be synced: %s", strerror(-r));
+		return err_set(err, ERR_STATE, -r, "apply", "the prepared files cannot be synced: %s", strerror(-r));
 	journal_put_plan(&transaction->writer, &transaction->journal);
 	r = journal_flush(&transaction->writer);
 	if (r == 0 && place->announce) {
@@ -421,7 +421,7 @@ int transaction_run(struct transaction *transaction, struct err *err)
 	if (r == 0)
 		r = write_done(transaction);
 	if (r < 0 && !err->code) {
-		err_set(err, ERR_STATE, -r, "apply", "it could not be finished: %s", strerror(-r));
+		err_set(err, ERR_STATE, -r, "apply", "the apply could not be finished: %s", strerror(-r));
 		err_hint(err, "nothing is lost; atoll apply --resume goes on");
 	}
 	return r;

@@ -118,7 +118,7 @@ static void a_program_that_cannot_start_says_what_helps(void **state)
 	struct err err;
 
 	assert_int_equal(err_not_started("log", "atoll-log", ENOENT, &err), -ENOENT);
-	assert_string_equal(err.hint, "atoll's programs belong into one directory; install atoll again");
+	assert_string_equal(err.hint, "atoll's programs must lie in one directory; install atoll again");
 	assert_int_equal(err_not_started("log", "atoll-log", EAGAIN, &err), -EAGAIN);
 	assert_non_null(strstr(err.hint, "ulimit -u"));
 }

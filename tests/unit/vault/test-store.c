@@ -163,10 +163,10 @@ static void test_links_and_other_kinds(void **state)
 	assert_refused("key");
 	assert_int_equal(unlink(in_vault("key")), 0);
 	assert_int_equal(link(aside, in_vault("key")), 0);
-	assert_refused("not a file with one name");
+	assert_refused("not a regular file, or has other hard links");
 	assert_int_equal(unlink(in_vault("key")), 0);
 	assert_int_equal(mkfifo(in_vault("key"), 0600), 0);
-	assert_refused("not a file with one name");
+	assert_refused("not a regular file, or has other hard links");
 	assert_int_equal(unlink(in_vault("key")), 0);
 	assert_int_equal(rename(aside, in_vault("key")), 0);
 	assert_kept("a", "one");

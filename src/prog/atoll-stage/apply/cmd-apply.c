@@ -344,18 +344,18 @@ static int check_options(const struct apply_options *given, struct err *err)
 {
 	if (given->interactive && (given->ours || given->theirs || given->merge || given->json || given->resume))
 		return err_set(err, ERR_USAGE, EINVAL, "apply",
-			       "-i goes with none of --ours, --theirs, --merge, --json and --resume");
+			       "-i cannot be used with --ours, --theirs, --merge, --json or --resume");
 	if (given->message && !given->branch && !given->commit)
 		return err_set(err, ERR_USAGE, EINVAL, "apply", "-m is for the commit of --commit or --branch");
 	if (given->commit && (given->branch || given->patch || given->resume || given->markers))
 		return err_set(err, ERR_USAGE, EINVAL, "apply",
-			       "--commit goes with none of --branch, --patch, --resume and --markers");
+			       "--commit cannot be used with --branch, --patch, --resume or --markers");
 	if ((given->branch || given->patch) && (given->json || given->resume || given->dry_run))
 		return err_set(err, ERR_USAGE, EINVAL, "apply",
-			       "--branch and --patch go with none of --json, --resume and --dry-run");
+			       "--branch and --patch cannot be used with --json, --resume or --dry-run");
 	if (given->patch && (given->branch || given->interactive || given->merge || given->ours))
 		return err_set(err, ERR_USAGE, EINVAL, "apply",
-			       "--patch goes with none of --branch, -i, --ours and --merge");
+			       "--patch cannot be used with --branch, -i, --ours or --merge");
 	return 0;
 }
 

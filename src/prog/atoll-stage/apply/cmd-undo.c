@@ -69,7 +69,7 @@ static int list(const struct undo_options *given, const struct opened *opened, s
 	int r = undo_list(opened->stage_fd, &entries, &count);
 
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "undo", "what was applied cannot be read: %s", strerror(-r));
+		return err_set(err, ERR_STATE, -r, "undo", "the record of the apply cannot be read: %s", strerror(-r));
 	buf_init(&out, OUT_MAX);
 	if (given->json)
 		put_list_json(opened, entries, count, &out);
@@ -282,7 +282,7 @@ static int undo_wanted(const struct undo_options *given, struct transaction_plac
 
 	buf_init(&out, OUT_MAX);
 	if (r < 0 || number > UINT32_MAX)
-		return err_set(err, ERR_USAGE, EINVAL, "undo", "--apply %s is no number", given->number);
+		return err_set(err, ERR_USAGE, EINVAL, "undo", "--apply needs a number, not %s", given->number);
 	r = undo_open(place, (uint32_t)number, &undo, err);
 	if (r < 0)
 		return r;
@@ -319,7 +319,7 @@ static int need_clean(const struct transaction_place *place, struct err *err)
 			continue;
 		err_set(err, ERR_STATE, EBUSY, "undo", "apply %u of session %s was interrupted", numbers[i],
 			place->record->session);
-		err_hint(err, "finish it, or take it back, with: atoll apply --resume %s", place->record->session);
+		err_hint(err, "atoll apply --resume %s finishes it or takes it back", place->record->session);
 		return -EBUSY;
 	}
 	return r < 0 ? err_set(err, ERR_STATE, -r, "undo", "applies/ cannot be read: %s", strerror(-r)) : 0;

@@ -12,12 +12,12 @@ int settlement_choose(bool ours, bool theirs, bool merge, bool markers, enum set
 		      struct err *err)
 {
 	if (ours + theirs + merge > 1) {
-		err_set(err, ERR_USAGE, EINVAL, "apply", "--ours, --theirs and --merge exclude one another");
-		err_hint(err, "name the paths that each is for, in one apply after the other");
+		err_set(err, ERR_USAGE, EINVAL, "apply", "only one of --ours, --theirs and --merge can be used");
+		err_hint(err, "run one apply for each of them, and name its paths");
 		return -EINVAL;
 	}
 	if (markers && !merge)
-		return err_set(err, ERR_USAGE, EINVAL, "apply", "--markers says what --merge shall do; give both");
+		return err_set(err, ERR_USAGE, EINVAL, "apply", "--markers needs --merge");
 	*ret_settlement = ours ? SETTLE_OURS : theirs ? SETTLE_THEIRS : !merge ? SETTLE_NOT :
 			  markers ? SETTLE_MARKERS : SETTLE_MERGE;
 	return 0;

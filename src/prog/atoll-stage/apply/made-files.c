@@ -21,7 +21,8 @@ int made_files_open(struct made_files *ret_files, const struct opened *opened, s
 	if (r == 0)
 		r = ret_files->dir_fd = fd_open_at(opened->stage_fd, MADE_DIRECTORY,
 						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "a place for merges cannot be made: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, ERR_STATE, -r, "apply", "the directory for merges cannot be made: "
+							    "%s", strerror(-r)) : 0;
 }
 
 int made_files_begin(struct made_files *files, size_t count)

@@ -30,7 +30,7 @@ static int normalise(char **argv, int rest, int argc, char ***ret_paths, struct 
 	for (int i = rest; paths && i < argc; i++) {
 		if (path_normalise(path, sizeof path, argv[i]) < 0) {
 			strv_free(paths);
-			return err_set(err, ERR_USAGE, EINVAL, "diff", "%s is no absolute path", argv[i]);
+			return err_set(err, ERR_USAGE, EINVAL, "diff", "%s is not an absolute path", argv[i]);
 		}
 		paths[i - rest] = str_dup(path);
 		if (!paths[i - rest]) {

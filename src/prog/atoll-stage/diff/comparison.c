@@ -92,7 +92,7 @@ static int load_sides(struct compared *state, const struct comparison_options *o
 			sides->count++;
 	}
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "stage", "what session %s staged cannot be read: %s",
+		return err_set(err, ERR_STATE, -r, "stage", "the staged changes of session %s cannot be read: %s",
 			       opened->record.session, strerror(-r));
 	qsort(sides->items, sides->count, sizeof *sides->items, by_path);
 	return 0;

@@ -54,7 +54,7 @@ static int find_tree(const struct stage_record *record, const char *path, struct
 	if (is_found)
 		return 0;
 	buf_put_escaped(&shown, path, strlen(path), 200);
-	err_set(err, ERR_USAGE, EINVAL, "discard", "%s is in no tree that was staged", buf_text(&shown));
+	err_set(err, ERR_USAGE, EINVAL, "discard", "%s is not in a staged tree", buf_text(&shown));
 	err_hint(err, "atoll diff shows the paths");
 	return -EINVAL;
 }
@@ -80,13 +80,14 @@ static int remove_stage(const char *id, const struct stage_lock *lock, struct er
 	const char *user = r == 0 ? stage_references_user(&references, id) : NULL;
 
 	if (user) {
-		err_set(err, ERR_STATE, EBUSY, "discard", "session %s stands on the layers of %s", user, id);
-		err_hint(err, "atoll discard %s comes first", user);
+		err_set(err, ERR_STATE, EBUSY, "discard", "session %s uses the layers of %s", user, id);
+		err_hint(err, "first run: atoll discard %s", user);
 		return -EBUSY;
 	}
 	if (r == 0)
 		r = stage_remove_tree(session_fd, STAGE_DIRECTORY, NULL);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "discard", "what session %s staged cannot be removed: %s", id,
+	return r < 0 ? err_set(err, ERR_STATE, -r, "discard", "the staged changes of session %s cannot be removed: "
+							      "%s", id,
 			       err_errno_name(-r))
 		     : layer_gc_mark(lock, false, err);
 }

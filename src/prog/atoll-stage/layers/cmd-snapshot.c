@@ -37,7 +37,7 @@ static int copy_frozen(const struct stage_lock *lock, const char *name, uint32_t
 		return r;
 	r = standstill_end(err);
 	if (r > 0) {
-		err_set(err, ERR_STATE, EAGAIN, "snapshot", "the session did not stand still until its copy was made");
+		err_set(err, ERR_STATE, EAGAIN, "snapshot", "the session went on before its copy was finished");
 		err_hint(err, "try again, or stop the session first");
 		r = -EAGAIN;
 	}

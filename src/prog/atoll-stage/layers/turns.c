@@ -57,12 +57,13 @@ int turns_check(const struct stage_lock *lock, struct err *err)
 	if (r == 0 && fstatvfs(lock->stage_fd, &disk) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "snapshot", "what was written cannot be measured: %s", strerror(-r));
+		return err_set(err, ERR_STATE, -r, "snapshot", "the size of the written files cannot be found out: "
+							       "%s", strerror(-r));
 	if (cost > one_max) {
 		err_set(err, ERR_STATE, EFBIG, "snapshot",
-			"more than %llu MiB were written in this session, too much for a checkpoint at each turn",
+			"more than %llu MiB were written in this session: too much for a checkpoint at each turn",
 			(unsigned long long)(one_max >> 20));
-		err_hint(err, "atoll snapshot takes one whatever it costs");
+		err_hint(err, "atoll snapshot has no such limit");
 		return -EFBIG;
 	}
 	if ((uint64_t)disk.f_bavail * disk.f_frsize < 2 * cost + one_max)

@@ -42,7 +42,7 @@ int classifier_init(struct classifier *ret_judging, const struct opened *opened,
 		r = applied_load(opened->stage_fd, opened->start_ns, &classifier.left);
 	if (r < 0) {
 		classifier_done(&classifier);
-		return err_set(err, ERR_STATE, -r, "stage", "what was applied before cannot be read: %s",
+		return err_set(err, ERR_STATE, -r, "stage", "the record of earlier applies cannot be read: %s",
 			       strerror(-r));
 	}
 	*ret_judging = classifier;
@@ -156,7 +156,7 @@ int classifier_check_paths(const struct opened *opened, const struct stage_chang
 		if (has_change(opened, changes, *paths) || lstat(*paths, &st) == 0 || errno != ENOENT)
 			continue;
 		err_set(err, ERR_NOT_FOUND, ENOENT, "stage",
-			"%s: nothing is staged there, and the host has no such file", *paths);
+			"%s has no staged changes, and the host has no such file", *paths);
 		err_hint(err, "a session is named by its id or its name: atoll ps -a");
 		return -ENOENT;
 	}

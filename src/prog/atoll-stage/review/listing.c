@@ -10,10 +10,10 @@
 static int fail(struct err *err, int r, const char *tree)
 {
 	if (r == -E2BIG) {
-		err_set(err, ERR_STATE, E2BIG, "stage", "what was staged in %s is too much to be listed", tree);
-		err_hint(err, "name a path below it, or `atoll discard` it");
+		err_set(err, ERR_STATE, E2BIG, "stage", "there are too many staged changes in %s for a list", tree);
+		err_hint(err, "name a path below it, or run atoll discard");
 	} else {
-		err_set(err, ERR_STATE, -r, "stage", "what was staged in %s cannot be read: %s", tree, strerror(-r));
+		err_set(err, ERR_STATE, -r, "stage", "the staged changes in %s cannot be read: %s", tree, strerror(-r));
 	}
 	return r;
 }
@@ -48,7 +48,7 @@ static int check_paths(const struct stage_record *record, char *const *paths, si
 		for (size_t tree = 0; tree < record->tree_count && !found; tree++)
 			found = within(record->trees[tree].path, paths[i]) != NULL;
 		if (!found) {
-			err_set(err, ERR_USAGE, ENOENT, "stage", "%s lies in no staged tree", paths[i]);
+			err_set(err, ERR_USAGE, ENOENT, "stage", "%s is not in a staged tree", paths[i]);
 			err_hint(err, "the first staged tree is %s", record->trees[0].path);
 			return -ENOENT;
 		}

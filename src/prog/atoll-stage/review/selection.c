@@ -31,7 +31,7 @@ static int load_changes(struct selection *selection, struct err *err)
 		if (r == 0)
 			r = stage_changes_load(&selection->changes, &opened->stacks[tree], &options);
 		if (r < 0)
-			err_set(err, ERR_STATE, -r, "stage", "what was staged in %s cannot be read: %s",
+			err_set(err, ERR_STATE, -r, "stage", "the staged changes in %s cannot be read: %s",
 				opened->record.trees[tree].path, strerror(-r));
 	}
 	classifier_done(&classifier);

@@ -147,6 +147,6 @@ int audit_step_end(struct audit_step *step, int r, struct err *err)
 	if (r < 0 || told == 0)
 		return r;
 	*err = late;
-	err_hint(err, "it is done, and the log says that it was begun");
+	err_hint(err, "it is done, but the log only says that it was begun");
 	return told;
 }

@@ -39,7 +39,7 @@ static int open_directories(struct opened *opened, struct err *err)
 		return fail(err, r, "the session's directory cannot be opened");
 	opened->stage_fd = open_directory(opened->session_fd, STAGE_DIRECTORY);
 	if (opened->stage_fd == -ENOENT) {
-		err_set(err, ERR_NOT_FOUND, ENOENT, "stage", "session %s has staged nothing", opened->session->id);
+		err_set(err, ERR_NOT_FOUND, ENOENT, "stage", "session %s has no staged changes", opened->session->id);
 		return -ENOENT;
 	}
 	return opened->stage_fd < 0 ? fail(err, opened->stage_fd, "the stage directory cannot be opened") : 0;
@@ -56,7 +56,7 @@ static int load_policy(struct opened *opened, struct err *err)
 	if (r == 0)
 		return 0;
 	fail(err, r, "the policy of the session cannot be read");
-	err_hint(err, "atoll discard %s throws away what it staged", opened->session->id);
+	err_hint(err, "atoll discard %s removes its staged changes", opened->session->id);
 	return r;
 }
 
@@ -72,7 +72,7 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
 		if (r == 0)
 			r = stage_chain_load(opened.stage_fd, STAGE_FILE_CHAIN, true, &opened.chain);
 		if (r == -ENOENT)
-			err_set(err, ERR_NOT_FOUND, ENOENT, "stage", "session %s has staged nothing", session->id);
+			err_set(err, ERR_NOT_FOUND, ENOENT, "stage", "session %s has no staged changes", session->id);
 		else if (r < 0)
 			stage_record_explain(session->id, r, err);
 	}
@@ -120,7 +120,7 @@ int opened_stacks(struct opened *opened, struct err *err)
 
 		if (r < 0) {
 			fail(err, r, "a layer cannot be opened");
-			err_hint(err, "atoll discard %s throws away what it staged", opened->session->id);
+			err_hint(err, "atoll discard %s removes its staged changes", opened->session->id);
 			return r;
 		}
 		opened->stacks[i].form = opened->record.form;

@@ -37,9 +37,9 @@ static int add_path(const struct opened *opened, const char *word, char **ret_pa
 	char path[PATH_MAX];
 
 	if (path_normalise(path, sizeof path, word) < 0)
-		return err_set(err, ERR_USAGE, EINVAL, "stage", "%s is no absolute path", word);
+		return err_set(err, ERR_USAGE, EINVAL, "stage", "%s is not an absolute path", word);
 	if (!is_staged(opened, path)) {
-		err_set(err, ERR_USAGE, ENOENT, "stage", "%s lies in no staged tree", path);
+		err_set(err, ERR_USAGE, ENOENT, "stage", "%s is not in a staged tree", path);
 		err_hint(err, "the first staged tree is %s", opened->record.trees[0].path);
 		return -ENOENT;
 	}
@@ -107,7 +107,7 @@ int path_filter_exclude(struct path_filter *filter, const struct option_list *gl
 		if (!problem)
 			filter->globs[i] = absolute_glob(filter->opened, globs->values[i]);
 		if (problem || !filter->globs[i])
-			return err_set(err, ERR_USAGE, EINVAL, "apply", "-x %s is no pattern: %s", globs->values[i],
+			return err_set(err, ERR_USAGE, EINVAL, "apply", "-x %s is not a pattern: %s", globs->values[i],
 				       problem ? problem : "it is too long");
 	}
 	return 0;

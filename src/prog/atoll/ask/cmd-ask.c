@@ -315,7 +315,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "ask", "out of memory");
 	r = cmd_parse(&cmd_ask, &given, argc, argv, &rest, err);
 	if (r == 0 && argc - rest > 1)
-		r = err_set(err, ERR_USAGE, EINVAL, "ask", "it takes one session at most");
+		r = err_set(err, ERR_USAGE, EINVAL, "ask", "ask takes at most one session");
 	if (r == 0)
 		r = question_boxes_open(&boxes, argv[rest], err);
 	if (r < 0)

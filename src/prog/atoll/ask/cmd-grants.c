@@ -166,7 +166,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return r;
 	if (argc - rest != (is_revoke ? 2 : argc - rest > 0)) {
 		err_set(err, ERR_USAGE, EINVAL, "grants",
-			is_revoke ? "revoke takes one grant" : "it takes one session at most");
+			is_revoke ? "revoke takes one grant" : "ask takes at most one session");
 		err_hint(err, "atoll grants [ID], or atoll grants revoke G");
 		return -EINVAL;
 	}

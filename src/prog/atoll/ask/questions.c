@@ -289,7 +289,7 @@ int question_open_named(struct question_boxes *boxes, const char *word, const ch
 
 	if (num_parse_u64(colon ? colon + 1 : word, &number) < 0 || !number || number > UINT32_MAX ||
 	    str_format(session, sizeof session, "%.*s", colon ? (int)(colon - word) : 0, word) < 0) {
-		err_set(err, ERR_USAGE, EINVAL, "ask", "%s is no number of a %s", err_quote(shown, word), what);
+		err_set(err, ERR_USAGE, EINVAL, "ask", "%s is not the number of a %s", err_quote(shown, word), what);
 		err_hint(err, "write it as 3, or as SESSION:3");
 		return -EINVAL;
 	}

@@ -158,7 +158,7 @@ int self_test_targets_make(struct self_test_targets *targets, const char *direct
 		r = listen_tcp(targets);
 	if (r == 0)
 		r = make_shared_memory(targets);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "doctor", "what is to be attacked cannot be made in %s: %s",
+	return r < 0 ? err_set(err, ERR_STATE, -r, "doctor", "the targets of the self-test cannot be made in %s: %s",
 			       directory, strerror(-r))
 		     : 0;
 }

@@ -115,7 +115,7 @@ static int learn(const struct policy_options *given, char **words, struct err *e
 					 .command = words };
 
 	if (given->json || given->project)
-		return err_set(err, ERR_USAGE, EINVAL, "policy", "learn knows neither --json nor --project");
+		return err_set(err, ERR_USAGE, EINVAL, "policy", "learn cannot be used with --json or --project");
 	return policy_learn(&request, err);
 }
 
@@ -123,7 +123,8 @@ static int check_words(const struct policy_options *given, const char *name, con
 {
 	if (!given->policy && !given->trust && !given->project)
 		return 0;
-	err_set(err, ERR_USAGE, EINVAL, "policy", "%s takes the policy as a word, and the project of the session",
+	err_set(err, ERR_USAGE, EINVAL, "policy", "%s takes the policy as an argument, and uses the project of the "
+						  "session",
 		name);
 	err_hint(err, "%s", form);
 	return -EINVAL;
@@ -166,10 +167,10 @@ static int set_unknown(const char *name, struct err *err)
 	char shown[ERR_QUOTE_SIZE];
 
 	if (name)
-		err_set(err, ERR_USAGE, EINVAL, "policy", "%s is nothing that `atoll policy` does",
+		err_set(err, ERR_USAGE, EINVAL, "policy", "%s is not a verb of `atoll policy`",
 			err_quote(shown, name));
 	else
-		err_set(err, ERR_USAGE, EINVAL, "policy", "say what to do with policies");
+		err_set(err, ERR_USAGE, EINVAL, "policy", "no verb for policies was given");
 	if (nearest)
 		err_hint(err, "did you mean `atoll policy %s`?", nearest);
 	else
@@ -200,7 +201,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	if (given.output)
 		return err_set(err, ERR_USAGE, EINVAL, "policy", "--output is for learn");
 	if (given.session && (rest + 1 != argc || !str_equal(argv[rest], "show") || given.policy || given.trust))
-		return err_set(err, ERR_USAGE, EINVAL, "policy", "--session is for show, and stands for the policy");
+		return err_set(err, ERR_USAGE, EINVAL, "policy", "--session is for show, and replaces the policy");
 	for (size_t i = 0; rest < argc && i < ARRAY_SIZE(verbs); i++) {
 		if (str_equal(argv[rest], verbs[i]))
 			return become(&given, argv[rest], argv + rest + 1, err);

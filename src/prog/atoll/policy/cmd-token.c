@@ -58,7 +58,7 @@ static int find_project(struct token_options *given, char named[PATH_MAX], struc
 static int add_policy(struct token_options *given, const char *verb, struct err *err)
 {
 	if (!verb || !str_equal(verb, "mint")) {
-		err_set(err, ERR_USAGE, EINVAL, "token", "-p is for mint alone");
+		err_set(err, ERR_USAGE, EINVAL, "token", "-p is only for mint");
 		err_hint(err, "narrow a token with --allow");
 		return -EINVAL;
 	}

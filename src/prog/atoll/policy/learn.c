@@ -129,7 +129,7 @@ static int run(struct learning *learning, struct err *err)
 		return r;
 	r = session_find(learning->state, NULL, learning->name, NULL, &learning->record, err);
 	if (r < 0)
-		return err_set(err, ERR_STATE, -r, "learn", "nothing was run, and so nothing is learnt");
+		return err_set(err, ERR_STATE, -r, "learn", "nothing was run, so nothing was learnt");
 	return 0;
 }
 
@@ -211,15 +211,15 @@ int policy_learn(const struct learn_request *request, struct err *err)
 	int r;
 
 	if (request->policy && request->trust)
-		return err_set(err, ERR_USAGE, EINVAL, "learn", "learn stands on a policy or on a level, not on both");
+		return err_set(err, ERR_USAGE, EINVAL, "learn", "learn takes a policy or a level, not both");
 	if (!request->command[0]) {
 		err_set(err, ERR_USAGE, EINVAL, "learn", "there is no command to learn from");
 		err_hint(err, "atoll policy learn [-p POLICY | -t LEVEL] [-o FILE] -- COMMAND…");
 		return -EINVAL;
 	}
 	if (request->output && faccessat(AT_FDCWD, request->output, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-		err_set(err, ERR_USAGE, EEXIST, "learn", "%s is there already", request->output);
-		err_hint(err, "name a file that is not, or leave -o out");
+		err_set(err, ERR_USAGE, EEXIST, "learn", "%s exists already", request->output);
+		err_hint(err, "name a file that does not exist, or leave -o out");
 		return -EEXIST;
 	}
 	r = learn(&learning, err);

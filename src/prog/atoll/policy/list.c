@@ -144,7 +144,7 @@ int policy_list(char **words, bool json, struct err *err)
 
 	buf_init(&out, TEXT_MAX);
 	if (words[0])
-		return err_set(err, ERR_USAGE, EINVAL, "policy", "list takes no further words");
+		return err_set(err, ERR_USAGE, EINVAL, "policy", "list takes no arguments");
 	r = program_path("policy", "policies", policies, err);
 	if (r < 0)
 		return r;

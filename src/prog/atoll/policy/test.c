@@ -36,7 +36,7 @@ int policy_try(const struct policy_trial *trial, struct err *err)
 		return err_set(err, ERR_STATE, -r, "policy", "the session's path is too long");
 	fd = policy_hand_over(trial->compiled);
 	if (fd < 0)
-		return err_set(err, ERR_INTERNAL, -fd, "policy", "the policy cannot be handed over: %s",
+		return err_set(err, ERR_INTERNAL, -fd, "policy", "the policy cannot be passed on: %s",
 			       strerror(-fd));
 	program.fds[0].from = fd;
 	program.fds[0].to = LEARN_POLICY_FD;

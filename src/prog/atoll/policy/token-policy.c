@@ -226,16 +226,16 @@ static int list(struct listing *listing, const char *name, struct err *err)
 	add_programs(listing);
 	add_hosts(listing);
 	if (listing->is_full) {
-		err_set(err, ERR_USAGE, E2BIG, "token", "%s lets more happen than a token can hold: %d rights", name,
+		err_set(err, ERR_USAGE, E2BIG, "token", "%s allows more than a token can hold: %d rights", name,
 			OPTION_LIST_MAX);
-		err_hint(err, "make a policy of what is needed, or name it with --allow");
+		err_hint(err, "write a policy with only what is needed, or name the rights with --allow");
 		return -E2BIG;
 	}
 	if (listing->allow->count > before)
 		return 0;
-	err_set(err, ERR_USAGE, ENODATA, "token", "%s has no rule that lets something happen beyond its level, %s",
+	err_set(err, ERR_USAGE, ENODATA, "token", "%s allows nothing beyond its level, %s",
 		name, trust_level_names[listing->policy->level]);
-	err_hint(err, "`atoll policy show %s` has its rules; name what is needed with --allow", name);
+	err_hint(err, "`atoll policy show %s` lists its rules; name the rights with --allow", name);
 	return -ENODATA;
 }
 

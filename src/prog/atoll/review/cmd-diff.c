@@ -17,7 +17,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	if (r < 0)
 		return r;
 	if (given.json && (given.patch || given.stat))
-		return err_set(err, ERR_USAGE, EINVAL, "diff", "--json goes with neither --patch nor --stat");
+		return err_set(err, ERR_USAGE, EINVAL, "diff", "--json cannot be used with --patch or --stat");
 	r = review_find(&review, "diff", argv + rest, err);
 	if (r < 0)
 		return r;

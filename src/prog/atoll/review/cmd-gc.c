@@ -30,7 +30,7 @@ static int fail_value(const char *option, const char *value, const char *form, s
 	char shown[ERR_QUOTE_SIZE];
 
 	err_set(err, ERR_USAGE, EINVAL, "gc", "--%s %s cannot be read", option, err_quote(shown, value));
-	err_hint(err, "write it like %s", form);
+	err_hint(err, "for example: %s", form);
 	return -EINVAL;
 }
 
@@ -55,7 +55,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	int rest, r = cmd_parse(&cmd_gc, &given, argc, argv, &rest, err);
 
 	if (r == 0 && rest < argc)
-		r = err_set(err, ERR_USAGE, EINVAL, "gc", "it takes no names; it looks at all of your sessions");
+		r = err_set(err, ERR_USAGE, EINVAL, "gc", "gc takes no names; it looks at all of your sessions");
 	if (r == 0)
 		r = check_values(&given, err);
 	if (r == 0)

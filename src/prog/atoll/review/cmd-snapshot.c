@@ -124,15 +124,15 @@ static int say_taken(const struct session_record *record, const char *name, bool
 static int check_usage(const struct snapshot_options *given, const char *name, struct err *err)
 {
 	if (given->list && (name || given->message || given->remove))
-		return err_set(err, ERR_USAGE, EINVAL, "snapshot", "--list takes a session only");
+		return err_set(err, ERR_USAGE, EINVAL, "snapshot", "--list takes only a session");
 	if ((given->turn || given->before_command) && (name || given->list || given->remove))
 		return err_set(err, ERR_USAGE, EINVAL, "snapshot",
-			       "%s gives the name itself, and takes a session only", given->turn ? "--turn" : "--auto");
+			       "%s chooses the name, and takes only a session", given->turn ? "--turn" : "--auto");
 	if (given->turn && given->before_command)
 		return err_set(err, ERR_USAGE, EINVAL, "snapshot", "--turn and --auto exclude each other");
 	if (given->remove && (!name || given->message || given->json))
 		return err_set(err, ERR_USAGE, EINVAL, "snapshot",
-			       "--remove needs the name of a snapshot, and no more");
+			       "--remove needs the name of a snapshot, and nothing else");
 	return 0;
 }
 

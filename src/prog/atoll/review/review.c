@@ -84,7 +84,7 @@ int review_add_path(struct review *review, const char *option, const char *word,
 
 	/* Not the working directory: an unset variable of a script must not apply all of it. */
 	if (!*word)
-		return err_set(err, ERR_USAGE, EINVAL, "options", "an empty word is no path");
+		return err_set(err, ERR_USAGE, EINVAL, "options", "an empty argument is not a path");
 	r = dirs_absolute(word, "path", path, err);
 	if (r < 0)
 		return r;

@@ -138,7 +138,7 @@ static int take_exit(struct attendance *attendance, const atoll_record *event)
 	err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, errnum, "exec",
 		"%s cannot be started: %s", err_quote(shown, attendance->command), strerror(errnum));
 	if (errnum == EACCES || errnum == EPERM)
-		err_hint(attendance->err, "what the policy refused is in: atoll log --denied %s",
+		err_hint(attendance->err, "atoll log --denied %s shows what the policy refused",
 			 atoll_id(attendance->sandbox));
 	return -errnum;
 }
@@ -338,7 +338,7 @@ static int run_in(struct attendance *attendance)
 	if (r == 0)
 		r = attend(attendance);
 	if (r < 0 && !err->code)
-		err_set(err, ERR_INTERNAL, -r, "exec", "the command cannot be attended: %s", strerror(-r));
+		err_set(err, ERR_INTERNAL, -r, "exec", "the command cannot be followed: %s", strerror(-r));
 	close_fd(&attendance->signal_fd);
 	return r < 0 ? r : attendance->status;
 }
@@ -369,7 +369,7 @@ static int set_misplaced(const char *session, const char *option, struct err *er
 {
 	char shown[ERR_QUOTE_SIZE], shown_session[ERR_QUOTE_SIZE];
 
-	err_set(err, ERR_USAGE, EINVAL, "exec", "%s stands behind the session, where the command begins",
+	err_set(err, ERR_USAGE, EINVAL, "exec", "%s stands after the session, where the command begins",
 		err_quote(shown, option));
 	err_hint(err, "options come first: atoll exec %s… %s -- CMD", shown, err_quote(shown_session, session));
 	return -EINVAL;
@@ -389,7 +389,7 @@ static int split_words(char **argv, int argc, int *rest, const char **ret_sessio
 	if (*rest < argc)
 		return 0;
 	err_set(err, ERR_USAGE, EINVAL, "exec", "there is no command to run");
-	err_hint(err, "say which: atoll exec [ID] -- CMD ARG…");
+	err_hint(err, "write: atoll exec [ID] -- CMD ARG…");
 	return -EINVAL;
 }
 
@@ -413,7 +413,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 	r = fd_secure_standard();
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "exec",
-			       "/dev/null cannot stand in for a closed stdin, stdout or stderr: %s",
+			       "/dev/null cannot replace a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
 	/* The start of a command says nothing but which terminal it has. */
 	given.has_terminal = !given.no_tty && console_detect() == ALL_STREAMS;

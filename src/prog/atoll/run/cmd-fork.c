@@ -30,7 +30,8 @@ static int choose_chain(const char *state, const struct session_record *record, 
 	if (r == 0)
 		r = stage_snapshot_load(&lock, name ? name : made, ret_chain, err);
 	if (r == 0 && stage_lock_touch(&lock) < 0)
-		r = err_set(err, ERR_STATE, errno, "fork", "the layers of session %s cannot be held", record->id);
+		r = err_set(err, ERR_STATE, errno, "fork", "the layers of session %s cannot be protected from "
+							   "gc", record->id);
 	return r;
 }
 
@@ -41,7 +42,7 @@ static int keep_layers(struct fork_origin *origin, const struct stage_chain *cha
 			       chain->layers[i].number) == 0)
 			origin->layers[i] = origin->texts[i];
 		else
-			return err_set(err, ERR_INTERNAL, EINVAL, "fork", "a layer has no proper name");
+			return err_set(err, ERR_INTERNAL, EINVAL, "fork", "the name of a layer is not valid");
 	origin->layers[chain->count] = NULL;
 	return 0;
 }

@@ -88,16 +88,16 @@ static int check_options(const struct run_options *given, struct err *err)
 			       REQUEST_TASK_MAX);
 	if (given->setup.narrow && *given->setup.narrow &&
 	    names_find(narrow_names, NARROW_COUNT, given->setup.narrow) < 0) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "--narrow=%s is no way to narrow",
+		err_set(err, ERR_USAGE, EINVAL, "run", "--narrow=%s is not a mode",
 			err_quote(shown, given->setup.narrow));
-		err_hint(err, "there are ask, auto, try and off");
+		err_hint(err, "the modes are ask, auto, try and off");
 		return -EINVAL;
 	}
 	if (given->setup.narrow && !given->setup.task && !str_equal(given->setup.narrow, "off"))
 		return err_set(err, ERR_USAGE, EINVAL, "run", "--narrow needs a --task to narrow the policy for");
 	if (given->json && !given->detach)
 		return err_set(err, ERR_USAGE, EINVAL, "run",
-			       "--json goes with --detach; --report FILE is for other runs");
+			       "--json is only for --detach; use --report FILE for other runs");
 	if (given->setup.report && str_equal(given->setup.report, "-"))
 		return err_set(err, ERR_USAGE, EINVAL, "run",
 			       "--report needs a file: stdout belongs to the command");
@@ -144,7 +144,8 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 	if (r == 0)
 		r = check_options(&given, err);
 	if (r == 0 && origin && given.origin)
-		r = err_set(err, ERR_USAGE, EINVAL, "fork", "a fork has its origin already: no --continue");
+		r = err_set(err, ERR_USAGE, EINVAL, "fork", "a fork cannot have --continue: it names its origin "
+							    "already");
 	if (r == 0 && given.origin) {
 		found = malloc(sizeof *found);
 		r = found ? fork_find(given.origin, NULL, found, err)
@@ -154,7 +155,7 @@ int run_start(int argc, char **argv, const struct fork_origin *origin, uint64_t 
 	if (r != 0)
 		return r;
 	if (given.setup.amendments.unmask.count && origin && !given.setup.policy && !given.setup.trust) {
-		err_set(err, ERR_USAGE, EINVAL, "run", "what goes on from a session has the policy of that, as it was");
+		err_set(err, ERR_USAGE, EINVAL, "run", "a run that continues a session has the policy of that session");
 		err_hint(err, "name the policy (-p) with --unmask");
 		return -EINVAL;
 	}

@@ -117,10 +117,11 @@ static int compare(struct held *held, struct err *err)
 	if (r != 0)
 		buf_put_text(&text, "it cannot be compared");
 	else if (dry->differs)
-		buf_printf(&text, "%llu paths; back: atoll restore %s %s",
+		/* The session is frozen for a person's answer: it is restored after its end. */
+		buf_printf(&text, "%llu paths; back: atoll stop %s; atoll restore %s %s",
 			   (unsigned long long)(dry->real_difference.added + dry->real_difference.modified +
 						dry->real_difference.deleted),
-			   dry->origin.id, dry->record.snapshot);
+			   dry->origin.id, dry->origin.id, dry->record.snapshot);
 	r = trial_compared_put(&held->out, r != 0 || dry->differs, buf_text(&text));
 	return r < 0 ? r : frame_send(TRIAL_FD, &held->out, NULL, 0);
 }

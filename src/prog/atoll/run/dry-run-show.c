@@ -102,7 +102,7 @@ int dry_run_show(struct dry_run *dry, struct err *err)
 	put_doubts(dry, &out);
 	if (r == 0)
 		r = write_err(&out);
-	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "dry-run", "what came of the trial cannot be shown: %s",
+	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "dry-run", "the result of the trial cannot be shown: %s",
 			       strerror(-r))
 		     : 0;
 }

@@ -179,7 +179,7 @@ int dry_run_go(struct dry_run *dry, const struct dry_run_go *go, struct session_
 		dry->record.reads_input = lseek(probe_fd, 0, SEEK_CUR) != 0;
 	r = session_find(dry->state, NULL, name, NULL, ret_record, err);
 	if (r == -ENOENT)
-		return err_set(err, ERR_STATE, ENOENT, "dry-run", "nothing was run, and so nothing is shown");
+		return err_set(err, ERR_STATE, ENOENT, "dry-run", "nothing was run, so nothing is shown");
 	return r < 0 ? r : status;
 }
 
@@ -220,7 +220,7 @@ int dry_run_go_back(struct dry_run *dry, struct err *err)
 		r = program_run(&program, err);
 	}
 	/* It has said why. */
-	return r > 0 ? err_set(err, ERR_STATE, EIO, "dry-run", "session %s is not what it was", dry->origin.id) : r;
+	return r > 0 ? err_set(err, ERR_STATE, EIO, "dry-run", "session %s has changed", dry->origin.id) : r;
 }
 
 /* ---- what came of it ---- */
@@ -234,7 +234,7 @@ static int look(const struct program_look *look, int *ret_text_fd, struct err *e
 	close_fd(ret_text_fd);
 	*ret_text_fd = text_fd;
 	/* It has said why. */
-	return status > 1 ? err_set(err, ERR_STATE, EIO, "dry-run", "what came of the trial cannot be looked at")
+	return status > 1 ? err_set(err, ERR_STATE, EIO, "dry-run", "the result of the trial cannot be read")
 			  : status;
 }
 

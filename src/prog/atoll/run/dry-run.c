@@ -22,8 +22,9 @@
 
 static int refuse_unstaged(const struct session_record *origin, struct err *err)
 {
-	err_set(err, ERR_STATE, ENOENT, "dry-run", "session %s stages nothing that a trial could stand on", origin->id);
-	err_hint(err, "leave the id out, and name its policy (-p): the trial begins with what the host has");
+	err_set(err, ERR_STATE, ENOENT, "dry-run", "session %s has no staged changes that a trial could begin "
+						   "with", origin->id);
+	err_hint(err, "leave the id out, and name its policy (-p): the trial then begins with the files of the host");
 	return -ENOENT;
 }
 
@@ -34,7 +35,8 @@ static int name_state(const struct dry_run *dry, const struct session_record *se
 	int r = staged_snapshot(dry->state, session, wanted, name, err);
 
 	/* It has said why. */
-	return r > 0 ? err_set(err, ERR_STATE, EIO, "dry-run", "session %s gives its state no name", session->id) : r;
+	return r > 0 ? err_set(err, ERR_STATE, EIO, "dry-run", "the state of session %s could not be "
+							       "named", session->id) : r;
 }
 
 /* A session may be tried upon for as long as it likes. */
@@ -184,7 +186,8 @@ static int take_over(struct dry_run *dry, const struct session_record *from, con
 	if (r == 0)
 		r = stage_snapshot_load(&other, snapshot, &chain, err);
 	if (r == 0 && stage_lock_touch(&other) < 0)
-		r = err_set(err, ERR_STATE, errno, "dry-run", "the layers of session %s cannot be held", from->id);
+		r = err_set(err, ERR_STATE, errno, "dry-run", "the layers of session %s cannot be protected from "
+							      "gc", from->id);
 	if (r == 0)
 		r = hold_unchanged(dry, dry->origin.id, dry->base, &lock, err);
 	if (r == 0)
@@ -468,7 +471,7 @@ static int reopen(struct dry_run *dry, const char *trial, struct err *err)
 	int r = session_find(dry->state, NULL, trial, NULL, &dry->trial, err);
 
 	if (r == 0 && dry->trial.is_live) {
-		err_set(err, ERR_STATE, EBUSY, "dry-run", "trial %s goes on still", dry->trial.id);
+		err_set(err, ERR_STATE, EBUSY, "dry-run", "trial %s is still running", dry->trial.id);
 		return -EBUSY;
 	}
 	if (r == 0)
@@ -519,5 +522,5 @@ int dry_run_try(struct dry_run *dry, const struct trial_begin *begin, struct err
 	if (r == 0)
 		r = try(dry, err);
 	return r == 0 ? dry_run_look(dry, err) : r > 0 ? err_set(err, ERR_STATE, EIO, "dry-run",
-								 "what it holds cannot be kept") : r;
+								 "its changes cannot be kept") : r;
 }

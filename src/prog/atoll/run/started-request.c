@@ -108,7 +108,7 @@ int start_request_get(struct start_request *request, const struct start_field *f
 		known = find_field(fields, count, &field);
 		r = known ? store(request, &field, (char *)target + known->offset) : -EBADMSG;
 		if (r < 0) {
-			err_set(err, ERR_USAGE, -r, "start", "this atoll does not know what %.40s means", field.key);
+			err_set(err, ERR_USAGE, -r, "start", "this version of atoll does not know %.40s", field.key);
 			err_hint(err, "libatoll and the programs are of different versions; install atoll again");
 			if (field.kind == FIELD_STRINGS)
 				free(field.strings);

@@ -185,7 +185,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return r;
 	looking.forgets = rest < argc && str_equal(argv[rest], "forget");
 	if (argc - rest > 1 || (argc - rest == 1 && !looking.forgets && !str_equal(argv[rest], "show"))) {
-		err_set(err, ERR_USAGE, EINVAL, "baseline", "there is \"show\" and \"forget\"");
+		err_set(err, ERR_USAGE, EINVAL, "baseline", "the verbs are \"show\" and \"forget\"");
 		err_hint(err, "atoll baseline [show | forget] [--all]");
 		return -EINVAL;
 	}
@@ -193,7 +193,8 @@ static int run_verb(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = str_format(directory, sizeof directory, "%s/baselines", state);
 	if (r < 0)
-		return err->code ? r : err_set(err, ERR_STATE, -r, "baseline", "the state directory has a long path");
+		return err->code ? r : err_set(err, ERR_STATE, -r, "baseline", "the path of the state directory is "
+									       "too long");
 	r = given.all ? 0 : find_project(project, err);
 	if (r < 0)
 		return r;

@@ -301,7 +301,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "ps",
-			    "it takes no names; it lists all of your sandboxes");
+			    "ps takes no names; it lists all of your sandboxes");
 	if (r == 0)
 		r = session_state_dir(state, sizeof state, false, err);
 	if (r == 0)

@@ -142,14 +142,14 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return r;
 	if (given.all == (rest < argc)) {
 		err_set(err, ERR_USAGE, EINVAL, "stop",
-			given.all ? "--all and names exclude each other" : "which session?");
+			given.all ? "--all cannot be used with names" : "which session?");
 		err_hint(err, "atoll stop ID…, or atoll stop --all; `atoll ps` lists them");
 		return -EINVAL;
 	}
 	if (given.time && (num_parse_duration(given.time, &grace_ms) < 0 || grace_ms > GRACE_MAX_MS)) {
 		char shown[ERR_QUOTE_SIZE];
 
-		err_set(err, ERR_USAGE, EINVAL, "stop", "--time %s is no duration up to 24h",
+		err_set(err, ERR_USAGE, EINVAL, "stop", "--time needs a duration up to 24h, not %s",
 			err_quote(shown, given.time));
 		err_hint(err, "write it like 0s, 500ms, 10s or 2m");
 		return -EINVAL;

@@ -55,7 +55,8 @@ static int parse_delay(const char *text, uint64_t *ret_ms, struct err *err)
 
 	if (num_parse_duration(text, ret_ms) == 0 && *ret_ms >= TOP_PACE_MIN_MS && *ret_ms <= TOP_PACE_MAX_MS)
 		return 0;
-	err_set(err, ERR_USAGE, EINVAL, "top", "--delay %s is no duration from 100ms to 1h", err_quote(shown, text));
+	err_set(err, ERR_USAGE, EINVAL, "top", "--delay needs a duration from 100ms to 1h, not %s",
+		err_quote(shown, text));
 	err_hint(err, "write it like 500ms, 2s or 1m");
 	return -EINVAL;
 }

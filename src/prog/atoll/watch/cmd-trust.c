@@ -109,11 +109,11 @@ static int unknown_agent(const struct trust_home *home, const char *agent, struc
 
 	if (trust_agents(home, &agents) == 0)
 		nearest = names_nearest((const char *const *)agents, strv_count((const char *const *)agents), agent);
-	err_set(err, ERR_NOT_FOUND, ENOENT, "trust", "nothing is known of an agent %s", agent);
+	err_set(err, ERR_NOT_FOUND, ENOENT, "trust", "there is no record of an agent %s", agent);
 	if (nearest)
 		err_hint(err, "did you mean %s?", nearest);
 	else
-		err_hint(err, "`atoll trust` lists those that have a record; a run with --agent %s begins one", agent);
+		err_hint(err, "`atoll trust` lists the agents with a record; a run with --agent %s begins one", agent);
 	strv_free(agents);
 	return -ENOENT;
 }
@@ -161,7 +161,7 @@ static int what_to_do(const struct trust_options *given, struct trust_news *news
 	if (!!given->raise + !!given->lower + given->reset > 1)
 		return err_set(err, ERR_USAGE, EINVAL, "trust", "--raise, --lower and --reset exclude each other");
 	if (given->raise && (!given->reason || !*given->reason)) {
-		err_set(err, ERR_USAGE, EINVAL, "trust", "a raise needs its reason, which the record keeps");
+		err_set(err, ERR_USAGE, EINVAL, "trust", "--raise needs --reason, which is kept in the record");
 		err_hint(err, "atoll trust AGENT --raise LEVEL --reason \"…\"");
 		return -EINVAL;
 	}
@@ -196,9 +196,10 @@ static int check_direction(const struct trust_book *book, const struct trust_new
 static void hint_writing(struct err *err, int r, const struct trust_home *home)
 {
 	if (r == -EBUSY)
-		err_hint(err, "somebody writes in it; try again");
+		err_hint(err, "another process is writing to it; try again");
 	else
-		err_hint(err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s" : "is %s yours to write?",
+		err_hint(err, r == -ENOSPC || r == -EDQUOT ? "free some space below %s" : "check whether you may "
+											  "write %s",
 			 home->state_dir);
 }
 
@@ -263,7 +264,7 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return r;
 	if (argc - rest > 1 || (changes && argc - rest != 1)) {
 		err_set(err, ERR_USAGE, EINVAL, "trust",
-			changes ? "say whose level changes" : "it takes one agent at most");
+			changes ? "name the agent whose level shall change" : "trust takes at most one agent");
 		err_hint(err, "atoll trust [AGENT] [--raise LEVEL --reason TEXT | --lower LEVEL | --reset]");
 		return -EINVAL;
 	}
