@@ -482,7 +482,10 @@ ATOLL_API int atoll_grants(atoll_sandbox *sandbox, atoll_cursor **ret, struct at
 ATOLL_API int atoll_revoke(atoll_sandbox *sandbox, uint64_t grant, uint64_t *ticket, atoll_record **result,
 			   struct atoll_error *error);
 
-/* ---- what it changed; running or not ---- */
+/*
+ * ---- what it changed; running or not ----
+ * The verbs of `atoll` of the same names do it, in a process that the library starts.
+ */
 
 /* record: name, message; may be NULL. Result: name. */
 ATOLL_API int atoll_snapshot(atoll_sandbox *sandbox, const atoll_record *record, uint64_t *ticket,

@@ -3,7 +3,8 @@
 
 /*
  * libatoll as the verbs use it: the places of whoever runs them, a running sandbox by the word on the command line, and
- * the library's errors as ours. What a verb does with a sandbox is in atoll.h alone.
+ * the library's errors as ours. What a verb does with a sandbox that runs is in atoll.h alone. Diff, apply, undo,
+ * discard, snapshot and restore are no users of it: these verbs are what the library starts for that.
  */
 
 #include "atoll.h"
