@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/dry-run-end.h"
 #include "prog/atoll/review/review.h"
 #include "prog/atoll/verb/cmd.h"
+#include "prog/atoll/verb/dry-run-end.h"
 #include "stage/change/review-options.h"
 
 /* `atoll discard`: drops what a session staged, all of it or these dirs. */

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "client/dry-run-end.h"
 #include "client/staged.h"
 #include "os/fd.h"
 #include "prog/atoll/run/dry-run-state.h"
+#include "prog/atoll/verb/dry-run-end.h"
 #include "wire/trial.h"
 
 struct held {

@@ -8,10 +8,10 @@
 
 #include <limits.h>
 
-#include "client/dry-run-record.h"
 #include "client/staged.h"
 #include "learn/effects.h"
 #include "prog/atoll/run/dry-run.h"
+#include "prog/atoll/verb/dry-run-record.h"
 #include "session/record.h"
 #include "stage/change/difference.h"
 

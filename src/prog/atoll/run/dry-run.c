@@ -9,12 +9,12 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "client/dirs.h"
-#include "client/dry-run-end.h"
 #include "client/staged.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll/run/dry-run-show.h"
 #include "prog/atoll/run/dry-run-state.h"
+#include "prog/atoll/verb/dry-run-end.h"
 #include "session/directories.h"
 #include "wire/trial.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/dry-run-record.h"
+#include "prog/atoll/verb/dry-run-record.h"
 
 #include <fcntl.h>
 #include <stdio.h>

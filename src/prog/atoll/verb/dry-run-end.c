@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/dry-run-end.h"
+#include "prog/atoll/verb/dry-run-end.h"
 
 #include <errno.h>
 

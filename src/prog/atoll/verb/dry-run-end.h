@@ -6,7 +6,7 @@
  * that it began with, so that no layers are kept for nobody. For `atoll dry-run` and `atoll discard`.
  */
 
-#include "client/dry-run-record.h"
+#include "prog/atoll/verb/dry-run-record.h"
 
 /* Forgets what the trial was shown to have left (its state stays). What is gone already is no error. */
 int dry_run_forget_shown(const char *state, const char *trial, const struct dry_run_record *record,
