@@ -156,6 +156,17 @@ static bool takes_names(struct plan *plan, const struct policy *policy, size_t i
 	return !plan->input->run_as_root || plan_points_below(plan, entry->path, &points) == 0;
 }
 
+/* How names are taken out of it, or put into it, or 0. */
+static uint32_t names_flag(struct plan *plan, const struct policy *policy, size_t index)
+{
+	const struct file_plan_entry *entry = &policy->files.plan[index];
+
+	if (takes_names(plan, policy, index))
+		return JAIL_LAYERED;
+	return policy->agent.settings && str_equal(entry->path, "/etc") && entry->class == FILE_READ &&
+			       !(entry->flags & FILE_NOFOLLOW) ? JAIL_SPREAD : 0;
+}
+
 static int add_entry(struct plan *plan, const struct policy *policy, size_t index, struct err *err)
 {
 	const struct file_plan_entry *entry = &policy->files.plan[index];
@@ -184,7 +195,7 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 	around = entry->flags & FILE_NOFOLLOW ? plan_entry_around(policy, index) : NULL;
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
 					      .flags = entry_flags(plan, policy, index) |
-						       (takes_names(plan, policy, index) ? JAIL_LAYERED : 0),
+						       names_flag(plan, policy, index),
 					      .target = entry->path,
 					      .source = entry->path,
 					      .source_trusted = around ? strlen(around->path) : 0,

@@ -70,7 +70,7 @@ static int check_mount(const struct jail_mount *mount, struct err *err)
 		return refuse(mount, err, "a link needs a text");
 	if (mount->flags & JAIL_OWNED && mount->kind != JAIL_BIND && !mount->layers)
 		return refuse(mount, err, "only binds and staged trees have an owner");
-	if (mount->flags & JAIL_LAYERED && (mount->kind != JAIL_BIND || !(mount->flags & JAIL_RDONLY)))
+	if (mount->flags & (JAIL_LAYERED | JAIL_SPREAD) && (mount->kind != JAIL_BIND || !(mount->flags & JAIL_RDONLY)))
 		return refuse(mount, err, "only a read-only bind takes names into a layer");
 	return check_layers(mount, err);
 }

@@ -9,11 +9,14 @@
  *
  * The kernel gives no layer of a tree in which something else is mounted that its user may not take away, as containers
  * have it in /etc; and not every file system can be one. There the names are covered by mounts, as in every other tree.
+ * Where a file of ours would have no name to cover, a directory of ours takes the tree's place, and shows each of its
+ * entries by a mount of its own. What the host makes in it later is not seen then.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -241,6 +244,149 @@ static int lay_upon(struct root *root, const struct jail_mount *mount, const str
 	return 0;
 }
 
+/* ---- where no layer can be had ---- */
+
+/* Some 10 µs each. */
+enum { ENTRIES_MAX = 1024 };
+
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+static int copy_link(int from, int to, const char *name)
+{
+	char text[PATH_MAX];
+	ssize_t length = readlinkat(from, name, text, sizeof text - 1);
+
+	if (length < 0)
+		return -errno;
+	text[length] = 0;
+	return symlinkat(text, to, name) < 0 ? -errno : 0;
+}
+
+/* What went away meanwhile is not there. */
+static int show_entry(int from, int to, const char *name)
+{
+	cleanup_fd int tree = FD_NONE;
+	struct stat st;
+	int r;
+
+	if (str_equal(name, ".") || str_equal(name, ".."))
+		return 0;
+	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISLNK(st.st_mode))
+		return copy_link(from, to, name);
+	r = S_ISDIR(st.st_mode) ? mkdirat(to, name, 0755) : mknodat(to, name, S_IFREG | 0444, 0);
+	if (r < 0)
+		return -errno;
+	tree = mount_clone(from, name, true);
+	return tree == -ENOENT ? 0 : tree < 0 ? tree : mount_attach_at(tree, to, name);
+}
+
+static int show_entries(int from, int to)
+{
+	cleanup_fd int directory = fd_open_at(from, ".", O_RDONLY | O_DIRECTORY, 0);
+	_Alignas(struct entry) char bytes[4096];
+	unsigned count = 0;
+	long size;
+	int r = directory < 0 ? directory : 0;
+
+	while (r == 0 && (size = syscall(SYS_getdents64, directory, bytes, sizeof bytes)) != 0) {
+		r = size < 0 ? -errno : 0;
+		for (long at = 0; r == 0 && at < size;) {
+			const struct entry *entry = (const void *)(bytes + at);
+
+			r = ++count > ENTRIES_MAX ? -E2BIG : show_entry(from, to, entry->name);
+			at += entry->size;
+		}
+	}
+	return r;
+}
+
+/* The name of a file of ours, empty: its mount comes later. One in a directory of the host's is not made. */
+static int make_place(int to, const char *path)
+{
+	cleanup_fd int at = fd_open_at(to, ".", O_PATH | O_DIRECTORY, 0);
+	char name[NAME_MAX + 1];
+
+	for (const char *end; at >= 0 && (end = strchr(path, '/')); path = end + 1) {
+		int next;
+
+		if ((size_t)(end - path) >= sizeof name)
+			return -ENAMETOOLONG;
+		memcpy(name, path, (size_t)(end - path));
+		name[end - path] = 0;
+		if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+			return errno == EROFS ? 0 : -errno;
+		next = path_open2(at, name, O_PATH | O_DIRECTORY, 0, IN_TREE & ~(uint64_t)RESOLVE_NO_XDEV);
+		close(at);
+		at = next;
+	}
+	if (at < 0)
+		return at;
+	return mknodat(at, path, S_IFREG | 0444, 0) < 0 && errno != EEXIST && errno != EROFS ? -errno : 0;
+}
+
+static int make_places(const struct root *root, size_t index, int to)
+{
+	const struct jail_spec *spec = root->job->spec;
+	size_t length = strlen(spec->mounts[index].target);
+	int r = 0;
+
+	for (size_t i = index + 1; r == 0 && i < spec->mount_count && i < ROOT_LAYERED_MAX; i++)
+		if (spec->mounts[i].kind == JAIL_FILE && is_for_layer(&spec->mounts[i]) &&
+		    is_shown_by(root, index, spec->mounts[i].target))
+			r = make_place(to, spec->mounts[i].target + length + 1);
+	return r;
+}
+
+static bool lacks_names(const struct root *root, size_t index, int tree_fd)
+{
+	const struct jail_spec *spec = root->job->spec;
+	size_t length = strlen(spec->mounts[index].target);
+
+	for (size_t i = index + 1; i < spec->mount_count && i < ROOT_LAYERED_MAX; i++) {
+		cleanup_fd int fd = FD_NONE;
+
+		if (spec->mounts[i].kind != JAIL_FILE || !is_for_layer(&spec->mounts[i]) ||
+		    !is_shown_by(root, index, spec->mounts[i].target))
+			continue;
+		fd = path_open2(tree_fd, spec->mounts[i].target + length + 1, O_PATH, 0, RESOLVE_IN_ROOT);
+		if (fd == -ENOENT)
+			return true;
+	}
+	return false;
+}
+
+/* A directory of ours upon the attached tree. 0 also where it cannot be had: then the files have no place. */
+static int spread_out(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights)
+{
+	size_t index = (size_t)(mount - root->job->spec->mounts);
+	cleanup_fd int own = FD_NONE;
+	int r;
+
+	if (!lacks_names(root, index, tree_fd))
+		return 0;
+	own = root_new_tmpfs(1 << 20, 4 * ENTRIES_MAX, "0755", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	r = own < 0 ? own : mount_attach(own, tree_fd);
+	if (r < 0)
+		return root_fail(root, mount, r, "cannot make a directory upon");
+	r = show_entries(tree_fd, own);
+	if (r == 0)
+		r = make_places(root, index, own);
+	if (r == 0)
+		r = mount_seal(own, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+				   (mount->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0), FD_NONE);
+	if (r == 0)
+		r = root_allow(root, own, true, rights);
+	return r < 0 ? take_away(own) : 0;
+}
+
 int root_mount_layered(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights)
 {
 	size_t index = (size_t)(mount - root->job->spec->mounts);
@@ -249,7 +395,7 @@ int root_mount_layered(struct root *root, const struct jail_mount *mount, int tr
 	bool is_own;
 	int r = 0;
 
-	if (index < ROOT_LAYERED_MAX && has_names(root, index)) {
+	if (mount->flags & JAIL_LAYERED && index < ROOT_LAYERED_MAX && has_names(root, index)) {
 		r = layer = layer_open(root, mount, &is_own);
 		if (r >= 0)
 			r = fill(root, index, &(struct step){ tree_fd, layer }, &held);
@@ -259,8 +405,10 @@ int root_mount_layered(struct root *root, const struct jail_mount *mount, int tr
 	r = root_attach(root, mount, tree_fd, rights);
 	if (r == 0 && held.count)
 		r = lay_upon(root, mount, &(struct step){ tree_fd, layer }, is_own, &whole);
-	if (r < 0 || whole < 0)
+	if (r < 0)
 		return r;
+	if (whole < 0)
+		return held.count || mount->flags & JAIL_SPREAD ? spread_out(root, mount, tree_fd, rights) : 0;
 	r = root_allow(root, whole, true, rights);
 	if (r < 0)
 		return root_fail(root, mount, r, "cannot mount on");

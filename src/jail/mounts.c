@@ -36,7 +36,7 @@ static int mount_bind(struct root *root, const struct jail_mount *mount)
 		rights |= ROOT_WRITE;
 	if (!(mount->flags & JAIL_NOEXEC) && mount->kind == JAIL_BIND)
 		rights |= LANDLOCK_EXECUTE;
-	return mount->flags & JAIL_LAYERED && root_is_directory(tree) == 1 ?
+	return mount->flags & (JAIL_LAYERED | JAIL_SPREAD) && root_is_directory(tree) == 1 ?
 		       root_mount_layered(root, mount, tree, rights) : root_attach(root, mount, tree, rights);
 }
 

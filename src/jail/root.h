@@ -93,7 +93,9 @@ int overlay_read_only(const int *fds, size_t count, uint64_t attributes) MUST_US
 
 /*
  * JAIL_LAYERED: attaches the tree, and upon it an overlay in which the later mounts' masks are absent and their files
- * present. 0 also where no overlay can be had: what is in one, root_has_layered() tells. layered.c
+ * present. 0 also where no overlay can be had: what is in one, root_has_layered() tells. Without one, and for
+ * JAIL_SPREAD, the later mounts' files have names all the same, as far as they lie in no directory of the host's but
+ * this. layered.c
  */
 int root_mount_layered(struct root *root, const struct jail_mount *mount, int tree_fd, uint64_t rights) MUST_USE;
 bool root_has_layered(const struct root *root, const struct jail_mount *mount);

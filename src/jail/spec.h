@@ -39,6 +39,7 @@ enum {
 	JAIL_AGENT_APPEND = 1 << 4, /* JAIL_FILE that the box (not the agent) grows: denials.jsonl; bound from source */
 	JAIL_PLANTED = 1 << 6,    /* JAIL_FILE that looks like somebody's own: no mount where that can be, mode 0600 */
 	JAIL_LAYERED = 1 << 7,    /* JAIL_BIND, read-only: masks in it are absent where that can be had */
+	JAIL_SPREAD = 1 << 8,     /* JAIL_BIND, read-only: files have a place in it, and what is mounted in it stays */
 	JAIL_LATE = 1 << 5,       /* source or layers are there only when jail_spec.late has made them */
 };
 

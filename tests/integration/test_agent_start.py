@@ -108,6 +108,22 @@ def test_settings_stand_inside_alone(sandbox):
     assert not os.path.exists("/etc/some-agent")
 
 
+@pytest.mark.only("root")
+@pytest.mark.needs("unshare", "mount")
+def test_settings_stand_inside_where_something_is_mounted_in_etc(sandbox):
+    """As in a container: root's view of /etc is no layer of an overlay there."""
+    policy = sandbox.policy("atoll: 1\nextends: medium\nagent:\n  settings:\n"
+                            "    - {path: /etc/some-agent/deep/x.toml, content: \"a = 1\\n\"}\n")
+    name = sandbox.write(sandbox.outside / "hostname", "mounted\n")
+    script = ("cat /etc/some-agent/deep/x.toml /etc/hostname; test -e /etc/passwd -a -d /etc/ssl && echo there; "
+              "readlink /etc/mtab; touch /etc/x /etc/some-agent/y /etc/ssl/z || cat /etc/shadow || echo closed")
+    inside = sandbox.command_line(["sh", "-c", script], policy=policy)
+    mounted = 'mount --make-rprivate / && mount --bind "$0" /etc/hostname && exec "$@"'
+    done = sandbox.run_outside(["unshare", "-m", "sh", "-c", mounted, name, *inside])
+    assert done.out == f"a = 1\nmounted\nthere\n{os.readlink('/etc/mtab')}\nclosed\n", done
+    assert not os.path.exists("/etc/some-agent") and not os.path.exists("/etc/x")
+
+
 def test_settings_name_the_project_and_no_name_breaks_out(sandbox):
     project = sandbox.make_directory(sandbox.home / 'a "b" \\c')
     policy = sandbox.policy("atoll: 1\nextends: medium\nagent:\n  settings:\n    - path: /etc/some-agent/x.json\n"
