@@ -163,6 +163,28 @@ f = c.CDLL(None).getauxval; f.restype = c.c_void_p; print(c.string_at(f(25), 16)
     assert second.startswith("True "), out
 
 
+@pytest.mark.parametrize("backend", ["overlay", pytest.param("fuse", marks=pytest.mark.needs("fuse-overlayfs"))])
+def test_what_is_staged_is_its_own(host, backend):
+    """What one writes is found by a review of that one alone, under its own id."""
+    if backend == "fuse" and not (os.path.exists("/dev/fuse") and os.stat("/dev/fuse").st_mode & 0o006 == 0o006):
+        pytest.skip("/dev/fuse is not open to everybody")
+    host.sandbox.policy(DEGRADED + f"stage: {{backend: {backend}}}\n", "degraded.yaml")
+    out = host.program("""
+        both = [park(), park()]
+        for number, box in enumerate(both):
+            print(repr(output(take(box, ["sh", "-c", f"ls -A; echo new > file{number}"]))))
+        for box in both:
+            print([row["path"] for row in context.find(box.id).cursor("diff", REVIEW).rows()], box.info()["staged"])
+        result = context.find(both[0].id).cursor("apply", REVIEW).rows()
+        print([row["list"] for row in result], os.listdir("."))
+    """)
+    lines = out.splitlines()
+    assert lines[:2] == ["''", "''"], out
+    assert "file0" in lines[2] and "file1" not in lines[2] and lines[2].endswith(" 1"), out
+    assert "file1" in lines[3] and "file0" not in lines[3], out
+    assert lines[4] == "[b'applied'] ['file0']", out
+
+
 def test_canaries_are_each_sandbox_own(host):
     host.sandbox.policy(DEGRADED + "data: {canaries: [~/.aws/credentials]}\n", "degraded.yaml")
     out = host.program("""
