@@ -7,13 +7,15 @@ import os
 import pathlib
 import socket
 import socketserver
+import ssl
+import subprocess
 import threading
 import time
 
 import pytest
 
 from connect import request
-from front import Failed, Front
+from front import Failed, Fd, Front
 
 BIN = pathlib.Path(os.environ.get("ATOLL_BIN", pathlib.Path(__file__).resolve().parents[2] / "build" / "bin"))
 NAMED = {"Host": "8080-abc.localhost:3000"}
@@ -223,11 +225,13 @@ def test_a_client_that_never_reads_holds_its_server_up(front, server):
     connection.close()
 
 
-def upgrade(front, more=b""):
+UPGRADE = (b"GET /ws HTTP/1.1\r\nHost: 8080-abc.localhost\r\nConnection: keep-alive, Upgrade\r\n"
+           b"Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+
+
+def upgrade(front):
     link = socket.create_connection(("127.0.0.1", front.port), timeout=20)
-    link.sendall(b"GET /ws HTTP/1.1\r\nHost: 8080-abc.localhost\r\nConnection: keep-alive, Upgrade\r\n"
-                 b"Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-                 b"Sec-WebSocket-Version: 13\r\n\r\n" + more)
+    link.sendall(UPGRADE)
     return link
 
 
@@ -339,3 +343,38 @@ def test_nothing_stays(front, server):
     for _ in range(100):
         assert request(front, "GET", "/", headers=NAMED)[0] == 200
     until(lambda: fds(front) <= before)
+
+
+def test_all_of_it_by_tls(tmp_path, server):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", str(key), "-out", str(certificate), "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost,DNS:8080-abc.localhost"], check=True, capture_output=True)
+    one = Front(BIN / "atoll-front", tmp_path, {
+        "certificate": Fd(os.open(certificate, os.O_RDONLY)), "private_key": Fd(os.open(key, os.O_RDONLY))})
+    one.ports = {8080: server.server_address[1]}
+    context = ssl.create_default_context(cafile=certificate)
+
+    def connect(name):
+        return context.wrap_socket(socket.create_connection(("127.0.0.1", one.port), timeout=20), server_hostname=name)
+    link = connect("localhost")
+    link.sendall(b"GET /sandboxes/abc HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: e2b_00\r\n\r\n")
+    assert read_to(link, b"}").startswith(b"HTTP/1.1 200 ")
+    link.close()
+    server.answer = echo
+    link = connect("8080-abc.localhost")
+    link.sendall(UPGRADE)
+    assert read_to(link, b"first").startswith(b"HTTP/1.1 101 ")
+    link.sendall(b"x" * 100000)
+    got = b""
+    while len(got) < 100000:
+        got += link.recv(65536)
+    assert got == b"x" * 100000
+    link.close()
+    # Who speaks without it is not served.
+    plain = socket.create_connection(("127.0.0.1", one.port), timeout=20)
+    plain.sendall(b"GET /sandboxes/abc HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    with contextlib.suppress(ConnectionError):
+        assert b"HTTP/1.1 200" not in plain.recv(1000)
+    plain.close()
+    assert one.close() == 0

@@ -30,9 +30,9 @@ static int read_pem(struct service_message *setup, const char *key, char **ret_t
 	cleanup_buf struct buf text;
 	ssize_t n;
 
+	buf_init(&text, PEM_MAX);
 	if (fd < 0)
 		return 0;
-	buf_init(&text, PEM_MAX);
 	do {
 		char *at = buf_reserve(&text, 4096);
 

@@ -74,6 +74,19 @@ static int fail(struct multipart *multipart)
 	return -EINVAL;
 }
 
+/* How many bytes are content for certain: up to the delimiter, or to what it may begin with at the end. */
+static size_t count_content(const struct multipart *multipart, const char *bytes, size_t size)
+{
+	const char *whole = memmem(bytes, size, multipart->delimiter, multipart->length);
+
+	if (whole)
+		return (size_t)(whole - bytes);
+	for (size_t part = size < multipart->length ? size : multipart->length - 1; part; part--)
+		if (memcmp(bytes + size - part, multipart->delimiter, part) == 0)
+			return size - part;
+	return size;
+}
+
 /*
  * Looks for the delimiter. True: it ends at *ret_used. Else all *ret_used bytes are content, but for those that the
  * delimiter may begin with, which are held back.
@@ -82,24 +95,16 @@ static bool find_delimiter(struct multipart *multipart, const char *bytes, size_
 {
 	size_t at = 0;
 
-	while (at < size) {
-		const char *cr;
-
-		if (multipart->matched) {
-			if (bytes[at] != multipart->delimiter[multipart->matched])
-				break;
-			at++;
-			if (++multipart->matched == multipart->length)
-				break;
-			continue;
-		}
-		cr = memchr(bytes + at, '\r', size - at);
-		at = cr ? (size_t)(cr - bytes) : size;
+	if (!multipart->matched) {
+		*ret_used = count_content(multipart, bytes, size);
 		/* Content before it goes out first. */
-		if (at)
-			break;
-		multipart->matched = 1;
-		at = 1;
+		if (*ret_used)
+			return false;
+	}
+	while (at < size && multipart->matched < multipart->length &&
+	       bytes[at] == multipart->delimiter[multipart->matched]) {
+		at++;
+		multipart->matched++;
 	}
 	*ret_used = at;
 	return multipart->matched == multipart->length;
