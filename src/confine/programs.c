@@ -167,6 +167,7 @@ static const struct confine_call front_calls[] = {
 	CALL(epoll_wait), CALL(epoll_pwait), CALL(epoll_ctl), CALL(getsockopt), CALL(setsockopt), CALL(getsockname),
 	CALL(getpeername), CALL(sendfile), CALL(pread64), CALL(ftruncate), CALL(splice), CALL(gettimeofday),
 	CALL(getpid), CALL_IF(socketpair, 0, AF_UNIX), CALL_IF(ioctl, 1, FIONBIO),
+	CALL(sysinfo), /* qsort_r(3) of glibc asks how much memory there is */
 	CALL_MASKED(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH),
 };
 

@@ -170,6 +170,23 @@ call('createSnapshot', async () => {
   same(await other.files.read('snapshot'), 'yes')
   await other.kill()
 })
+call('kill while a command runs', async () => {
+  const other = await Sandbox.create({ timeoutMs: 60000 })
+  const command = await other.commands.run('sleep 1000', { background: true })
+  await other.kill()
+  await fails(() => command.wait())
+})
+call('two clients of one command', async () => {
+  const one = await sandbox.commands.run('read x; echo "got $x"', { background: true, stdin: true })
+  const two = await sandbox.commands.connect(one.pid)
+  await sandbox.commands.sendStdin(one.pid, 'it\n')
+  same([(await one.wait()).stdout, (await two.wait()).stdout], ['got it\n', 'got it\n'])
+})
+call('many commands at once', async () => {
+  const all = await Promise.all(Array.from({ length: 20 }, (_, at) => sandbox.commands.run(`echo ${at}`)))
+  same(all.map((one) => one.stdout), Array.from({ length: 20 }, (_, at) => `${at}\n`))
+})
+call('unknown user', async () => fails(() => sandbox.commands.run('true', { user: 'nobody-such' })))
 call('kill', async () => {
   // Older versions say nothing.
   if ((await sandbox.kill()) === false) throw new Error('it was not there')

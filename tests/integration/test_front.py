@@ -252,7 +252,7 @@ def test_signs_of_life_come_when_asked_for(front):
 
 def test_a_deadline_is_the_launchers(front):
     with start(front, "sleep", "1000", headers={"Connect-Timeout-Ms": "300"}) as stream:
-        assert outcome(stream)[2]["exitCode"] == -1
+        assert outcome(stream)[2] is None and stream.error["code"] == "deadline_exceeded"
     assert front.wait_asked("EXEC")["timeout_ms"] == 300
 
 

@@ -13,11 +13,7 @@ SCRIPT = ROOT / "tests" / "clients" / "e2b.mjs"
 # The newest, and two that programs still carry.
 VERSIONS = ("2.51.0", "2.38.3", "2.19.0")
 # What is answered with 501 so far.
-UNSERVED = {
-    "files.write and read", "files.write several", "files.write large", "files.read stream", "files.exists",
-    "files.list", "files.makeDir", "files.rename", "files.getInfo", "files.remove", "files.watchDir",
-    "files as the sandbox sees them", "ports", "pause and connect", "getMetrics", "createSnapshot",
-}
+UNSERVED = {"files.watchDir", "getMetrics"}
 # Users of a machine that has no limits for them.
 DEGRADED = "atoll: 1\nextends: service-base\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n"
 

@@ -294,8 +294,12 @@ class Front:
             status = process.wait(timeout / 1000 if timeout else None)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            status = process.wait()
-        ended = {"signal": -status} if status < 0 else {"exit": status}
+            process.wait()
+            status = None
+        if status is None:
+            ended = {"signal": 9, "ended": "time"}
+        else:
+            ended = {"signal": -status} if status < 0 else {"exit": status}
         self.commands[number]["ended"] = ended
         try:
             self.tell(EXIT, sandbox=fields["sandbox"], command=number, **ended)
@@ -380,11 +384,12 @@ class Front:
         return self.do_stat(fields)
 
     def do_readdir(self, fields):
+        # In no order, as the kernel has them.
         path, limit = self.path_of(fields["path"]), fields.get("limit", 64)
         if not os.path.isdir(path):
             os.stat(path)
             raise Failed(400, "it is no directory", "invalid_argument")
-        names = sorted(os.listdir(path))
+        names = sorted(os.listdir(path), reverse=True)
         first = int(fields.get("next", 0))
         reply = [("row", row(self.file_values(os.path.join(path, name),
                                               "/" + os.path.join(fields["path"], name).lstrip("/"))))

@@ -11,9 +11,15 @@
 
 enum { REPLY_MAX = 16 << 20, NEXT_SIZE = 257, PAGES_MAX = 2048 };
 
+/* One row of a directory: JSON in a buffer that all share, behind its path. */
+struct row {
+	size_t path, json, size;
+};
+
 struct listing {
-	struct buf reply;
-	size_t rows, pages;
+	struct buf reply;            /* JSON; of a directory, once all rows are there */
+	struct buf bytes, rows;      /* paths, each with its NUL, and JSON; struct row */
+	size_t pages;
 	char next[NEXT_SIZE];        /* of the page to ask for; "": the first */
 };
 
@@ -43,20 +49,63 @@ static void ask(struct exchange *exchange)
 	exchange_send(exchange, on_reply);
 }
 
+static int put_row(struct listing *listing, const struct service_message *values)
+{
+	const char *path = service_string(values, "path");
+	struct row row = { .path = listing->bytes.size };
+
+	buf_put_text(&listing->bytes, path ? path : "");
+	buf_put_char(&listing->bytes, 0);
+	row.json = listing->bytes.size;
+	filesystem_put_listed(&listing->bytes, values, 0);
+	row.size = listing->bytes.size - row.json;
+	buf_put(&listing->rows, &row, sizeof row);
+	return buf_error(&listing->bytes) < 0 ? buf_error(&listing->bytes) : buf_error(&listing->rows);
+}
+
 static int put_rows(struct listing *listing, const struct service_message *reply)
 {
 	struct service_message *row = malloc(sizeof *row);
 	size_t at = 0;
 	int r = row ? 0 : -ENOMEM;
 
-	if (listing->pages++ == 0)
-		filesystem_begin_list(&listing->reply);
+	listing->pages++;
 	while (r >= 0 && (r = service_next_row(reply, &at, row)) > 0) {
-		filesystem_put_listed(&listing->reply, row, listing->rows++);
+		r = put_row(listing, row);
 		service_message_done(row);
 	}
 	free(row);
-	return r < 0 ? r : buf_error(&listing->reply);
+	return r;
+}
+
+/* As a walk in order of names goes: what is below a directory comes before its next neighbour. */
+static int compare_rows(const void *a, const void *b, void *context)
+{
+	const char *bytes = context;
+	const char *one = bytes + ((const struct row *)a)->path, *other = bytes + ((const struct row *)b)->path;
+
+	while (*one && *one == *other) {
+		one++;
+		other++;
+	}
+	return (*one == '/' ? 1 : (unsigned char)*one) - (*other == '/' ? 1 : (unsigned char)*other);
+}
+
+/* The kernel names entries in no order; clients are used to one. */
+static void put_sorted(struct listing *listing)
+{
+	struct row *rows = (struct row *)listing->rows.bytes;
+	size_t count = listing->rows.size / sizeof *rows;
+
+	if (count)
+		qsort_r(rows, count, sizeof *rows, compare_rows, listing->bytes.bytes);
+	filesystem_begin_list(&listing->reply);
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			buf_put_char(&listing->reply, ',');
+		buf_put(&listing->reply, listing->bytes.bytes + rows[i].json, rows[i].size);
+	}
+	filesystem_end_list(&listing->reply);
 }
 
 static void on_rows(struct exchange *exchange, struct service_message *reply)
@@ -73,7 +122,7 @@ static void on_rows(struct exchange *exchange, struct service_message *reply)
 		ask(exchange);
 		return;
 	}
-	filesystem_end_list(&listing->reply);
+	put_sorted(listing);
 	exchange_answer_bytes(exchange, 200, "application/json", &listing->reply);
 }
 
@@ -107,6 +156,8 @@ static void run(struct exchange *exchange)
 		return;
 	}
 	buf_init(&listing->reply, REPLY_MAX);
+	buf_init(&listing->bytes, REPLY_MAX);
+	buf_init(&listing->rows, REPLY_MAX);
 	exchange->data = listing;
 	ask(exchange);
 }
@@ -118,6 +169,8 @@ static void done(struct exchange *exchange)
 	if (!listing)
 		return;
 	buf_done(&listing->reply);
+	buf_done(&listing->bytes);
+	buf_done(&listing->rows);
 	free(listing);
 }
 

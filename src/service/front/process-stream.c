@@ -20,8 +20,7 @@ static void tell_ended(struct process_reader *reader, const struct service_messa
 	const struct process_end end = process_end_of(reply);
 
 	process_put_started(&reader->stream.out, (uint32_t)service_number(reply, "pid", 0));
-	process_put_ended(&reader->stream.out, &end);
-	stream_end(&reader->stream, CONNECT_OK, NULL);
+	process_end_stream(&reader->stream, &end);
 }
 
 static void on_reply(void *context, struct service_message *reply)

@@ -77,14 +77,23 @@ static bool is_open(const struct process *process)
 	return process->sources[0].loop.fd >= 0 || process->sources[1].loop.fd >= 0;
 }
 
+void process_end_stream(struct stream *stream, const struct process_end *end)
+{
+	if (end->is_timeout) {
+		stream_end(stream, CONNECT_DEADLINE_EXCEEDED, "the command did not end in its time, and was killed");
+		return;
+	}
+	process_put_ended(&stream->out, end);
+	stream_end(stream, CONNECT_OK, NULL);
+}
+
 /* The end for all who are connected, once nothing more can come. */
 static void finish(struct process *process)
 {
 	while (process->readers) {
 		struct process_reader *reader = process->readers;
 
-		process_put_ended(&reader->stream.out, &process->end);
-		stream_end(&reader->stream, CONNECT_OK, NULL);
+		process_end_stream(&reader->stream, &process->end);
 		process_remove_reader(reader);
 	}
 	process_free(process);
@@ -362,6 +371,7 @@ struct process_end process_end_of(const struct service_message *message)
 		.exit = (uint32_t)service_number(message, "exit", 0),
 		.signal = (uint32_t)service_number(message, "signal", 0),
 		.errnum = (uint32_t)service_number(message, "errno", 0),
+		.is_timeout = str_equal(service_string(message, "ended"), "time"),
 	};
 }
 

@@ -65,5 +65,8 @@ void process_on_gone(struct front *front, const char *sandbox);
 /* Signs of life, and processes whose output nobody closes. */
 void process_tick(struct front *front);
 
+/* The last that a stream says of a process: how it ended, or that its deadline was over. */
+void process_end_stream(struct stream *stream, const struct process_end *end);
+
 /* How a process ended, of an event or a reply. */
 struct process_end process_end_of(const struct service_message *message);

@@ -51,6 +51,7 @@ int process_read_input(const void *json, size_t size, size_t max, struct process
 /* How a process ended, as SERVICE_EXIT says it. */
 struct process_end {
 	uint32_t exit, signal, errnum;
+	bool is_timeout;             /* it was killed at its deadline */
 };
 
 enum process_stream { PROCESS_STDOUT, PROCESS_STDERR, PROCESS_PTY };
