@@ -4,12 +4,16 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "verify/shell/newline.h"
 
 /*
  * Each of these changes what is followed as little as the grammar lets it: nothing that would be run is taken away. A
  * text that stays wrong is not known, as before.
  */
+
+/* Bytes of a group that are looked at: each begin of one is. */
+enum { GROUP_MAX = 512 };
 
 static size_t name_size(const char *text)
 {
@@ -99,6 +103,48 @@ static void mend_braces(char *at)
 			at[i] = ' ';
 }
 
+/* "fi done", "done }": what ends a list ends what is around it too, without a ";". */
+static void mend_end(char *at)
+{
+	static const char *const ends[] = { "fi", "done", "esac" }, *const further[] = { "fi", "done", "esac", "}" };
+	size_t size = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends) && !size; i++)
+		if (strncmp(at, ends[i], strlen(ends[i])) == 0)
+			size = strlen(ends[i]);
+	if (!size || at[size] != ' ')
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(further); i++) {
+		size_t length = strlen(further[i]);
+
+		if (strncmp(at + size + 1, further[i], length) == 0 && !name_size(at + size + 1 + length))
+			at[size] = ';';
+	}
+}
+
+/* ((a | b) && (c)): groups in a group, where the grammar sees a sum. What is within stays as it is. */
+static void mend_groups(char *at)
+{
+	const char *end = at + strnlen(at, GROUP_MAX);
+	unsigned depth = 0;
+	bool has_text = false;
+	char quote = '\0';
+
+	for (char *close = at; close < end; close++) {
+		if (quote || strchr("\"'", *close)) {
+			has_text = true;
+			quote = quote && *close != quote ? quote : quote ? '\0' : *close;
+			continue;
+		}
+		depth += *close == '(';
+		if (*close != ')' || --depth)
+			continue;
+		if (has_text || memmem(at, (size_t)(close - at), "| ", 2))
+			*at = *close = ' ';
+		return;
+	}
+}
+
 static void mend_line(const char *text, char *begin, const char *end)
 {
 	for (char *at = begin; at < end; at++) {
@@ -108,8 +154,14 @@ static void mend_line(const char *text, char *begin, const char *end)
 			mend_for(at);
 		else if (begins && *at == '{')
 			mend_braces(at);
+		else if (begins && strncmp(at, "((", 2) == 0 && (at == text || at[-1] != '('))
+			mend_groups(at);
+		else if (begins && strchr("fde", *at))
+			mend_end(at);
 		else if (strncmp(at, "${", 2) == 0)
 			mend_substring(at), mend_replacement(at);
+		else if (strncmp(at, "$/", 2) == 0)
+			*at = '_'; /* A "$" before what is no name is itself. */
 		else if (strncmp(at, "<>", 2) == 0)
 			mend_both_ways(text, at);
 		else if (isdigit((unsigned char)*at) || *at == '>' || *at == '<')
@@ -165,7 +217,25 @@ bool shell_mend_grammar(struct walk *walk, TSNode root)
 	return has_changed;
 }
 
+/* A backslash with nothing behind it, which a shell drops. */
+static bool mend_last(struct walk *walk)
+{
+	uint32_t size = walk->size;
+	char *copy;
+
+	while (size && strchr(" \t\n", walk->text[size - 1]))
+		size--;
+	if (size < 2 || walk->text[size - 1] != '\\' || walk->text[size - 2] == '\\')
+		return false;
+	copy = arena_text_n(walk->operations->arena, walk->text, walk->size);
+	if (!copy)
+		return false;
+	copy[size - 1] = ' ';
+	walk->text = copy;
+	return true;
+}
+
 bool shell_mend(struct walk *walk, TSNode root)
 {
-	return shell_mend_newlines(walk, root) || shell_mend_grammar(walk, root);
+	return mend_last(walk) || shell_mend_newlines(walk, root) || shell_mend_grammar(walk, root);
 }
