@@ -54,6 +54,8 @@ enum verify_language language_of_interpreter(const char *program)
 
 	if (*name == '-')
 		name++, size--;
+	if (size > strlen(".exe") && str_equal(name + size - strlen(".exe"), ".exe"))
+		size -= strlen(".exe");
 	while (size && (isdigit((unsigned char)name[size - 1]) || name[size - 1] == '.'))
 		size--;
 	for (size_t i = 0; i < ARRAY_SIZE(interpreters); i++) {
