@@ -48,6 +48,7 @@ class Case:
     label: str
     text: str
     package: str = ""  # texts of one package are found when one of them is
+    kind: str = ""     # of what is risky, across sources: "shells", "exfiltration", "fetched tools"
 
 
 def read_yaml(text):
@@ -86,8 +87,8 @@ def as_command(text):
     return shlex.join(["bash", "-c", text]) + "\n"
 
 
-def command(source, group, label, text):
-    return Case(source, group, "shell", label, as_command(text))
+def command(source, group, label, text, kind=""):
+    return Case(source, group, "shell", label, as_command(text), kind=kind)
 
 
 # ---- collections of what is risky ----
@@ -128,8 +129,10 @@ def atomic(directory):
                 if not shell or "linux" not in (test.get("supported_platforms") or []):
                     continue
                 only_looks = not of - ATOMIC_EDGE
+                kind = "exfiltration" if "exfiltration" in of else \
+                    "fetched tools" if path.stem.startswith("T1105") and not only_looks else ""
                 yield command("atomic", "discovery" if of and only_looks else "risky" if of else "no-tactic",
-                              "edge" if only_looks else "risky", atomic_command(test))
+                              "edge" if only_looks else "risky", atomic_command(test), kind)
 
 
 def gtfobins(directory):
@@ -143,9 +146,24 @@ def gtfobins(directory):
             for way in ways or []:
                 contexts = way.get("contexts") or {}
                 if way.get("code"):
-                    yield command("gtfobins", name, label, way["code"])
+                    yield command("gtfobins", name, label, way["code"], "shells" if label == "risky" else "")
                 if name == "shell" and way.get("code") and "sudo" in contexts:
                     yield command("gtfobins", "shell+sudo", label, "sudo " + way["code"])
+
+
+def cheatsheets(directory):
+    """swisskyrepo/InternalAllTheThings: what a shell is told in the sheets of reverse and bind shells, either side."""
+    for path in wanted_files(directory, "sheets of shells", "**/shell-reverse-cheatsheet.md",
+                             "**/shell-bind-cheatsheet.md"):
+        group = path.name.split("-")[1] + "-shell"
+        sheet = read_text(path)
+        # Behind it stands how to make a shell comfortable, and payloads of Windows.
+        section = re.search(r"^## Reverse Shell\n(.*?)(?=^## |\Z)", sheet, flags=re.M | re.S)
+        for block in re.findall(r"^```(?:bash|sh|ps1|powershell)\n(.*?)^```", section.group(1) if section else sheet,
+                                flags=re.M | re.S):
+            for text in re.split(r"\n\s*\n", block):
+                if text.strip():
+                    yield command("cheatsheets", group, "risky", text, "shells")
 
 
 # ---- collections of what is harmless ----
@@ -293,8 +311,8 @@ def packages(directory):
     return packages_of(directory, "packages", "harmless")
 
 
-SOURCES = {"redcode": redcode, "atomic": atomic, "gtfobins": gtfobins, "nl2bash": nl2bash, "tldr": tldr,
-           "project": project, "malicious": malicious, "packages": packages}
+SOURCES = {"redcode": redcode, "atomic": atomic, "gtfobins": gtfobins, "cheatsheets": cheatsheets,
+           "nl2bash": nl2bash, "tldr": tldr, "project": project, "malicious": malicious, "packages": packages}
 
 
 def read_cases(path):

@@ -56,6 +56,33 @@ def test_gtfobins_with_sudo(tmp_path):
         ("risky", "shell", "bash -c 'x 1.2.3.4'\n")]
 
 
+def test_sheets_of_shells_are_read_block_by_block_and_counted_across_sources(tmp_path):
+    write(tmp_path, "docs/shell-reverse-cheatsheet.md", """
+        ## Reverse Shell
+
+        ```bash
+        a
+
+        b
+        ```
+
+        ```java
+        c
+        ```
+
+        ## Spawn TTY Shell
+
+        ```bash
+        d
+        ```
+        """)
+    cases = list(sources.cheatsheets(tmp_path))
+    assert texts(cases) == [("risky", "shell", "bash -c a\n"), ("risky", "shell", "bash -c 'b\n'\n")]
+    rows = tool.rows([tool.Judged(case, tool.digest_of(case.text), found=case.text == "bash -c a\n") for case in cases],
+                     False)
+    assert [(row["of"], row["n"], row["found"]["count"]) for row in rows][-1] == ("of all: shells", 2, 1)
+
+
 def test_tldr_and_nl2bash(tmp_path):
     write(tmp_path, "pages/common/x.md", "# x\n\n- Do it:\n\n`x {{[-a|--all]}} {{file|url}} {{y}}`\n")
     write(tmp_path, "data/bash/all.cm", "ls -l\n")
