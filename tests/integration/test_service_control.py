@@ -241,6 +241,19 @@ def test_ids_of_another_form_end_the_front(service):
     assert OPERATIONS["GET"] and service.list() == []
 
 
+def test_many_commands_at_once_are_all_told_of(service):
+    made = service.create()
+    tickets = [service.send("EXEC", sandbox=made["sandbox"], token=made["token"], argv=["true"], stdin=0)
+               for _ in range(150)]
+    replies = [service.wait(ticket) for ticket in tickets]
+    assert {reply.status for reply in replies} == {200}
+    wanted = {reply["command"] for reply in replies}
+    for reply in replies:
+        reply.close()
+    while wanted:
+        wanted.discard(service.event("EXIT")["command"])
+
+
 def test_metrics_and_logs_are_of_the_sandbox(service):
     made = service.create()
     assert service.run(made,

@@ -85,6 +85,12 @@ def test_the_time_of_a_sandbox_is_over_while_no_daemon_is_there(service, sandbox
     wait_until(lambda: service.list() == [], what="that it is forgotten")
 
 
+def test_a_second_daemon_is_refused(service):
+    second = service.sandbox.run_outside([service.directory / "atolld", "-l", "127.0.0.1:0", *service.options])
+    assert second.code == 125 and "another atolld" in second.err, second
+    assert service.ask("LIST").status == 200
+
+
 def told(service, tickets):
     """Sandboxes by the replies that came: those that were made, and those that were ended."""
     made = {service.replies[ticket]["sandbox"] for ticket in tickets["CREATE"]

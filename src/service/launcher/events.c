@@ -104,6 +104,9 @@ static bool handle(struct sandbox *sandbox, atoll_record *event)
 	case ATOLL_EVENT_EXIT:
 		commands_ended(sandbox, event);
 		break;
+	case ATOLL_EVENT_LOST:
+		commands_lost(sandbox);
+		break;
 	case ATOLL_EVENT_WATCH:
 		watches_changed(sandbox, event);
 		break;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,7 +78,8 @@ static int fail_atoll(const struct atoll_error *error, struct err *err)
 
 int places_open_context(struct daemon *daemon, const struct service_places *places, char **environment, struct err *err)
 {
-	const uint64_t events = 1 << ATOLL_EVENT_READY | 1 << ATOLL_EVENT_STARTED | 1 << ATOLL_EVENT_EXIT;
+	const uint64_t events = 1 << ATOLL_EVENT_READY | 1 << ATOLL_EVENT_STARTED | 1 << ATOLL_EVENT_EXIT |
+				1 << ATOLL_EVENT_LOST;
 	struct atoll_error error = { .size = sizeof error };
 	atoll_record *record = atoll_record_new(ATOLL_CONTEXT);
 	int r = record ? atoll_default_places(record, (const char *const *)environment, &error) : ATOLL_E_NO_MEMORY;
@@ -105,4 +107,23 @@ int places_make(struct daemon *daemon, struct err *err)
 	    path_join(places->project, PATH_MAX, places->directory, "project") < 0)
 		return err_set(err, ERR_STATE, ENAMETOOLONG, "serve", "the path of the state directory is too long");
 	return make_directory(places->home, 0755, err) < 0 ? -EIO : make_directory(places->project, 0755, err);
+}
+
+int places_lock(const struct service_places *places, struct err *err)
+{
+	char path[PATH_MAX];
+	int fd, r;
+
+	r = path_join(path, sizeof path, places->directory, "lock");
+	r = fd = r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0600);
+	if (r >= 0)
+		r = fd_lock_within(fd, LOCK_EX, 0);
+	if (r >= 0)
+		return fd;
+	close_fd(&fd);
+	if (r != -EBUSY)
+		return err_set(err, ERR_STATE, -r, "serve", "%s cannot be locked: %s", path, err_errno_name(-r));
+	err_set(err, ERR_STATE, EBUSY, "serve", "another atolld serves from %s", places->directory);
+	err_hint(err, "end it first, or give this one a state directory of its own (XDG_STATE_HOME)");
+	return -EBUSY;
 }

@@ -24,6 +24,12 @@ int places_find(struct service_places *ret_places, char **environment, struct er
 /* Reads the secret that tokens are made of; makes it at the first start (0600). Negative with *err. */
 int places_read_secret(struct daemon *daemon, struct err *err) MUST_USE;
 
+/*
+ * Takes the lock of the directory, so that no two daemons have the same sandboxes: a descriptor, held for as long as it
+ * is open. Negative with *err: another one serves.
+ */
+int places_lock(const struct service_places *places, struct err *err) MUST_USE;
+
 /* Makes the directories that stand for the project and the home of sandboxes. Negative with *err. */
 int places_make(struct daemon *daemon, struct err *err) MUST_USE;
 

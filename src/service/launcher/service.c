@@ -276,6 +276,7 @@ int service_run(const struct service_given *given, void (*ready)(void *context, 
 	struct daemon *daemon = new_daemon(given);
 	struct readiness readiness = { .ready = ready, .context = context };
 	char url[SETTINGS_HOST_MAX + 32], program[PATH_MAX];
+	cleanup_fd int lock_fd = FD_NONE;
 	int r;
 
 	if (!daemon)
@@ -286,6 +287,8 @@ int service_run(const struct service_given *given, void (*ready)(void *context, 
 	daemon->readiness = &readiness;
 	r = path_join(program, sizeof program, given->places->programs, "atoll-front");
 	if (r == 0)
+		r = lock_fd = places_lock(given->places, err);
+	if (r >= 0)
 		r = open_all(daemon, given->places, given->environment, err);
 	if (r == 0)
 		r = set_up_front(daemon, program, hosts, err);

@@ -33,12 +33,19 @@ struct waiting {
 	void (*done)(struct sandbox *sandbox, struct call *call, const struct outcome *outcome);
 };
 
-/* A command that was started, until its pid is known: the reply says it. */
-struct starting {
-	struct starting *next;
+/* A command that was started. The reply says its pid, and waits until that is known. */
+struct running {
+	struct running *next;
 	uint64_t command;
-	struct call *call;
-	int fds[4];                /* owned: stdin, stdout, stderr, terminal; negative: none */
+	struct call *call;         /* NULL: it was answered */
+	int fds[4];                /* owned until then: stdin, stdout, stderr, terminal; negative: none */
+	bool is_listed;            /* while the box is asked which there are */
+};
+
+struct commands {
+	struct running *running;           /* owned */
+	uint64_t last;                     /* the highest number that an event spoke of */
+	bool is_catching_up;               /* the box is being asked which there are */
 };
 
 struct sandbox {
@@ -57,7 +64,7 @@ struct sandbox {
 	atoll_sandbox *handle;             /* NULL: it does not run */
 	struct loop_source source;
 	struct waiting *waiting;
-	struct starting *starting;
+	struct commands commands;
 	struct call *creator;              /* waits for READY, or for the end of what is stored */
 	struct call *sleepers;             /* calls that wait until it is awake */
 	struct metrics *metrics;           /* owned; NULL: nobody asked */

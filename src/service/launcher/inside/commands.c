@@ -99,17 +99,20 @@ static void take_streams(atoll_record *result, int ret_streams[ARRAY_SIZE(stream
  */
 static void exec_done(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
 {
-	struct starting *starting = outcome->code ? NULL : calloc(1, sizeof *starting);
+	struct running *running = outcome->code ? NULL : calloc(1, sizeof *running);
 	uint64_t command = 0;
 
-	if (!starting) {
+	if (!running) {
 		call_fail_atoll(call, outcome->code ? outcome->code : ATOLL_E_NO_MEMORY, outcome->what, outcome->hint);
 		return;
 	}
 	atoll_get_u64(outcome->result, "command", &command);
-	*starting = (struct starting){ .next = sandbox->starting, .command = command, .call = call };
-	take_streams(outcome->result, starting->fds);
-	sandbox->starting = starting;
+	*running = (struct running){ .next = sandbox->commands.running, .command = command, .call = call };
+	take_streams(outcome->result, running->fds);
+	sandbox->commands.running = running;
+	/* What would have said its start came before this answer, or was lost. */
+	if (command <= sandbox->commands.last)
+		commands_lost(sandbox);
 }
 
 void commands_exec(struct call *call)
@@ -140,47 +143,61 @@ void commands_exec(struct call *call)
 
 /* ---- what becomes of it ---- */
 
-static struct starting *take_starting(struct sandbox *sandbox, uint64_t command)
+static struct running *find_running(const struct sandbox *sandbox, uint64_t command)
 {
-	for (struct starting **at = &sandbox->starting; *at; at = &(*at)->next)
-		if ((*at)->command == command) {
-			struct starting *starting = *at;
+	struct running *running = sandbox->commands.running;
 
-			*at = starting->next;
-			return starting;
-		}
-	return NULL;
+	while (running && running->command != command)
+		running = running->next;
+	return running;
 }
 
-static void free_starting(struct starting *starting)
+static void forget_running(struct sandbox *sandbox, struct running *running)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(starting->fds); i++)
-		close_fd(&starting->fds[i]);
-	free(starting);
+	struct running **at = &sandbox->commands.running;
+
+	while (*at != running)
+		at = &(*at)->next;
+	*at = running->next;
+	for (size_t i = 0; i < ARRAY_SIZE(running->fds); i++)
+		close_fd(&running->fds[i]);
+	free(running);
+}
+
+/* Nothing where it was answered before. */
+static void reply_started(struct running *running, uint64_t pid)
+{
+	struct call *call = running->call;
+	int fds[FRAME_FD_MAX];
+	size_t count = 0;
+	struct buf *out;
+
+	if (!call)
+		return;
+	running->call = NULL;
+	out = call_begin_reply(call, 200);
+	field_put_u64(out, "command", running->command);
+	field_put_u64(out, "pid", pid ? pid : running->command);
+	put_streams(out, running->fds, fds, &count);
+	call_end_reply(call, fds, count);
 }
 
 void commands_started(struct sandbox *sandbox, const atoll_record *event)
 {
 	uint64_t command = 0, pid = 0;
-	struct starting *starting;
-	struct buf *out;
-	int fds[FRAME_FD_MAX];
-	size_t count = 0;
+	struct running *running;
 
 	atoll_get_u64(event, "command", &command);
 	atoll_get_u64(event, "pid", &pid);
-	starting = take_starting(sandbox, command);
-	if (!starting)
+	if (command > sandbox->commands.last)
+		sandbox->commands.last = command;
+	running = find_running(sandbox, command);
+	if (!running)
 		return;
 	/* The terminal of a command that does not last comes with this event. */
-	if (starting->fds[3] < 0)
-		starting->fds[3] = atoll_take_fd((atoll_record *)event, "terminal");
-	out = call_begin_reply(starting->call, 200);
-	field_put_u64(out, "command", command);
-	field_put_u64(out, "pid", pid ? pid : command);
-	put_streams(out, starting->fds, fds, &count);
-	call_end_reply(starting->call, fds, count);
-	free_starting(starting);
+	if (running->fds[3] < 0)
+		running->fds[3] = atoll_take_fd((atoll_record *)event, "terminal");
+	reply_started(running, pid);
 }
 
 static void put_number(struct buf *out, const atoll_record *from, const char *key)
@@ -203,45 +220,58 @@ static void put_end(struct buf *out, const atoll_record *from)
 }
 
 /* It never began: a program or a directory that is not there. */
-static void fail_start(struct starting *starting, uint64_t errnum)
+static void fail_start(struct running *running, uint64_t errnum)
 {
-	const char *const *argv = service_strings(starting->call->message, "argv");
+	const char *const *argv = service_strings(running->call->message, "argv");
 	char shown[ERR_QUOTE_SIZE];
 
-	call_fail(starting->call, 400, NULL, "%s cannot be started: %s", err_quote(shown, argv[0]),
+	call_fail(running->call, 400, NULL, "%s cannot be started: %s", err_quote(shown, argv[0]),
 		  err_errno_name((int)errnum));
-	free_starting(starting);
+	running->call = NULL;
 }
 
-void commands_ended(struct sandbox *sandbox, const atoll_record *event)
+static void tell_end(struct sandbox *sandbox, uint64_t command, const atoll_record *from)
 {
 	struct buf *out = &sandbox->daemon->reply;
-	uint64_t command = 0, errnum = 0;
-	struct starting *starting;
 
-	atoll_get_u64(event, "command", &command);
-	atoll_get_u64(event, "errno", &errnum);
-	starting = take_starting(sandbox, command);
-	if (starting) {
-		fail_start(starting, errnum);
-		return;
-	}
 	service_begin_event(out, SERVICE_EXIT);
 	field_put_string(out, "sandbox", sandbox->id);
 	field_put_u64(out, "command", command);
-	put_end(out, event);
+	put_end(out, from);
 	if (service_end(out, 0) == 0)
 		front_send(&sandbox->daemon->front, out, NULL, 0);
 }
 
+void commands_ended(struct sandbox *sandbox, const atoll_record *event)
+{
+	uint64_t command = 0, errnum = 0;
+	struct running *running;
+	bool has_failed;
+
+	atoll_get_u64(event, "command", &command);
+	atoll_get_u64(event, "errno", &errnum);
+	if (command > sandbox->commands.last)
+		sandbox->commands.last = command;
+	running = find_running(sandbox, command);
+	has_failed = running && running->call && errnum;
+	if (has_failed)
+		fail_start(running, errnum);
+	else if (running)
+		reply_started(running, 0);
+	if (running)
+		forget_running(sandbox, running);
+	if (!has_failed)
+		tell_end(sandbox, command, event);
+}
+
 void commands_gone(struct sandbox *sandbox)
 {
-	while (sandbox->starting) {
-		struct starting *starting = sandbox->starting;
+	while (sandbox->commands.running) {
+		struct running *running = sandbox->commands.running;
 
-		sandbox->starting = starting->next;
-		call_fail_atoll(starting->call, ATOLL_E_GONE, "the sandbox has ended", "");
-		free_starting(starting);
+		if (running->call)
+			call_fail_atoll(running->call, ATOLL_E_GONE, "the sandbox has ended", "");
+		forget_running(sandbox, running);
 	}
 }
 
@@ -280,6 +310,88 @@ static void put_row(struct call *call, const atoll_record *from)
 	if (atoll_get_string(from, "cwd", &text))
 		field_put_string(row, "cwd", text);
 	service_put_row(&call->rows, row);
+}
+
+static void ask_lost(struct sandbox *sandbox, uint64_t after);
+
+/* Of one row: who waits for its start is answered, and its end is told, once more where it was told before. */
+static void catch_up_row(struct sandbox *sandbox, const atoll_record *row)
+{
+	uint64_t number = 0, pid = 0;
+	struct running *running;
+	const char *ended;
+
+	atoll_get_u64(row, "number", &number);
+	atoll_get_u64(row, "pid", &pid);
+	if (number > sandbox->commands.last)
+		sandbox->commands.last = number;
+	running = find_running(sandbox, number);
+	if (running) {
+		running->is_listed = true;
+		reply_started(running, pid);
+	}
+	if (!atoll_get_string(row, "ended", &ended))
+		return;
+	tell_end(sandbox, number, row);
+	if (running)
+		forget_running(sandbox, running);
+}
+
+/* A command that the box has forgotten has ended, and nobody knows how. */
+static void give_up(struct sandbox *sandbox)
+{
+	atoll_record *nothing = atoll_record_new(ATOLL_COMMAND);
+	struct running *running = sandbox->commands.running, *next;
+
+	for (; running; running = next) {
+		bool is_over = running->command <= sandbox->commands.last && !running->is_listed;
+
+		next = running->next;
+		running->is_listed = false;
+		if (!is_over)
+			continue;
+		reply_started(running, 0);
+		tell_end(sandbox, running->command, nothing);
+		forget_running(sandbox, running);
+	}
+	atoll_record_free(nothing);
+}
+
+static void catch_up(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
+{
+	atoll_cursor *rows = NULL;
+	atoll_record *row;
+	uint64_t next = 0;
+
+	sandbox->commands.is_catching_up = false;
+	if (outcome->code || atoll_rows(sandbox->handle, outcome->result, &rows, NULL) < 0)
+		return;
+	while (next_row(rows, &row) == 1) {
+		catch_up_row(sandbox, row);
+		atoll_record_free(row);
+	}
+	atoll_cursor_free(rows);
+	if (atoll_get_u64(outcome->result, "next", &next) && next)
+		ask_lost(sandbox, next);
+	else
+		give_up(sandbox);
+}
+
+static void ask_lost(struct sandbox *sandbox, uint64_t after)
+{
+	struct atoll_error error = { .size = sizeof error };
+	uint64_t ticket = 0;
+	int r;
+
+	sandbox->commands.is_catching_up = true;
+	r = atoll_commands(sandbox->handle, after, &ticket, NULL, &error);
+	await_answer(sandbox, NULL, r, ticket, &error, catch_up);
+}
+
+void commands_lost(struct sandbox *sandbox)
+{
+	if (!sandbox->commands.is_catching_up)
+		ask_lost(sandbox, 0);
 }
 
 static void list_done(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)

@@ -20,3 +20,8 @@ void commands_close_input(struct call *call);
 void commands_started(struct sandbox *sandbox, const atoll_record *event);
 void commands_ended(struct sandbox *sandbox, const atoll_record *event);
 void commands_gone(struct sandbox *sandbox);
+
+/*
+ * Events were lost, for there were too many at once: the box is asked which commands there are, and the front is told.
+ */
+void commands_lost(struct sandbox *sandbox);

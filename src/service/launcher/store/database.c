@@ -120,7 +120,7 @@ static int set_up(struct database *store, const char *path, struct err *err)
 {
 	static const char *const settings[] = {
 		"PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0",
-		"PRAGMA trusted_schema = OFF", "PRAGMA foreign_keys = ON",
+		"PRAGMA journal_size_limit = 16777216", "PRAGMA trusted_schema = OFF", "PRAGMA foreign_keys = ON",
 	};
 	int r;
 
