@@ -44,6 +44,7 @@ void session_record_done(struct session_record *record)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(*string_at(record, i));
+	free(record->labels);
 	*record = (struct session_record){ 0 };
 }
 
@@ -98,6 +99,9 @@ static int encode(const struct session_record *record, struct buf *out)
 	frame_put_u32(out, (record->is_staged ? IS_STAGED : 0) | (record->is_kept_at_exec ? IS_KEPT_AT_EXEC : 0) |
 				    (record->is_trial ? IS_TRIAL : 0) | (record->writes_host ? WRITES_HOST : 0) |
 				    (record->is_lowered ? IS_LOWERED : 0) | (record->is_frozen ? IS_FROZEN : 0));
+	/* Newer than all the rest: an atoll that does not know them reads the records of those that have none. */
+	if (record->labels && *record->labels)
+		frame_put_string(out, record->labels);
 	return frame_end(out);
 }
 
@@ -165,6 +169,13 @@ static int decode(struct frame *frame, struct session_record *record)
 	record->writes_host = flags & WRITES_HOST;
 	record->is_lowered = flags & IS_LOWERED;
 	record->is_frozen = flags & IS_FROZEN;
+	if (!frame->error && frame->at < frame->size) {
+		const char *labels = frame_get_string(frame);
+
+		record->labels = labels ? str_dup(labels) : NULL;
+		if (labels && !record->labels)
+			return -ENOMEM;
+	}
 	return frame->type == SESSION_FRAME ? frame_finish(frame) : -EBADMSG;
 }
 

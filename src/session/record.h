@@ -41,6 +41,7 @@ struct session_record {
 	int32_t exit;            /* -1 while unknown */
 	char *ended;             /* "exit", "time", …; "" while unknown */
 	char *audit_head;        /* "sha256:…" at the end; "" while unknown */
+	char *labels;            /* labels.h; "" or NULL: none */
 	uint64_t audit_records;
 	bool is_staged;          /* may hold staged changes: at first where it stages, at the end where it has some */
 	bool is_kept_at_exec;    /* `stage.auto: exec`: a snapshot before each `atoll exec` */

@@ -88,6 +88,7 @@ struct run_starter {
 	const struct run_completion *completion; /* of a request that comes in two pieces; NULL: it is whole */
 	const char *home_from;       /* absolute: what of the host is staged as the home; NULL: what has its path */
 	const char *user_name;       /* what the user is called inside; NULL: as usual */
+	char **labels;               /* of whoever keeps sandboxes (session/labels.h); NULL: none */
 };
 
 /*

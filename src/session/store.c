@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "session/labels.h"
 #include "session/store.h"
 
 #include <fcntl.h>
@@ -60,6 +61,12 @@ static int fill_record(struct session_record *record, const struct run_request *
 	record->is_trial = request->flags & REQUEST_TRIAL;
 	record->writes_host = request->flags & REQUEST_WRITES_HOST;
 	record->is_lowered = request->flags & REQUEST_LOWERED;
+	if (request->starter && request->starter->labels) {
+		int r = labels_join((const char *const *)request->starter->labels, &record->labels);
+
+		if (r < 0)
+			return r;
+	}
 	record->is_kept_at_exec = policy->stage.snapshots == STAGE_AUTO_EXEC;
 	for (size_t i = 0; i < policy->files.plan_count; i++)
 		record->is_staged |= policy->files.plan[i].class == FILE_STAGE;

@@ -246,3 +246,32 @@ def test_large_data_passes_both_ways_unchanged(host):
         feeder.join()
         assert size == len(data) and digest.digest() == hashlib.sha256(data).digest(), size
     """)
+
+
+def test_labels_find_a_sandbox_again_also_when_it_has_ended(host):
+    host.program(r"""
+        policy = context.policy(**MEDIUM)
+        box = context.create(policy, project=project, labels=["owner=me", "team/x=a b=c"])
+        box.until(READY)
+        found = [row["id"].decode() for row in context.list(labels=["owner=me"], running=1).rows()]
+        assert found == [box.id], found
+        assert context.list(labels=["owner=you"]).rows() == [] and context.list(labels=["owner=m"]).rows() == []
+        assert box.info()["labels"] == [b"owner=me", b"team/x=a b=c"], box.info()
+        other = Context().find(box.id)
+        other.request("update", Record(UPDATE, labels=["owner=you"]))
+        assert box.info()["labels"] == [b"owner=you"]
+        for wrong in (["no"], ["=x"], ["a b=c"], ["a=b\nc=d"], ["a=1", "a=2"], ["a=" + "x" * 5000],
+                      [f"a{i}=" for i in range(65)]):
+            try:
+                box.request("update", Record(UPDATE, labels=wrong))
+            except Error as error:
+                assert error.code in (E_INVALID, E_LIMIT), (wrong, error)
+            else:
+                raise AssertionError(wrong)
+        assert box.info()["labels"] == [b"owner=you"]
+        box.request("stop", ctypes.c_uint32(0))
+        box.until(END)
+        assert [row["labels"] for row in context.list(labels=["owner=you"]).rows()] == [[b"owner=you"]]
+        refused = context.create(policy, project=project, labels=["no"])
+        assert refused.until(FAILED).get("where") == b"labels"
+    """)

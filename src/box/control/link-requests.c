@@ -6,6 +6,8 @@
 #include "box/control/control.h"
 #include "box/control/link-state.h"
 #include "box/report/status.h"
+#include "session/labels.h"
+#include "session/record.h"
 #include "wire/asking.h"
 
 /* What a linked client asks for, each with its ticket. */
@@ -206,6 +208,52 @@ static int on_deadline(void *context, struct frame *frame, int *fds, size_t fd_c
 	return 0;
 }
 
+/* Stored at once: whoever set them may be gone when they are looked for. */
+static int set_labels(struct box *box, const char *const *labels)
+{
+	struct session_record *record = &box->store.record;
+	char *text, *old = record->labels;
+	int r = labels_join(labels, &text);
+
+	if (r < 0)
+		return r;
+	record->labels = text;
+	r = session_store(box->store.dir_fd, record);
+	if (r < 0)
+		record->labels = old;
+	free(r < 0 ? text : old);
+	return r;
+}
+
+static int on_labels(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	uint64_t ticket = frame_get_u64(frame);
+	struct field field = { 0 };
+	struct err err = { 0 };
+	int r = field_get(frame, &field);
+
+	if (r == 1 && field.kind == FIELD_STRINGS && str_equal(field.key, "labels"))
+		r = frame_finish(frame);
+	else
+		r = -EBADMSG;
+	if (r < 0) {
+		free(field.strings);
+		return r;
+	}
+	r = set_labels(client->box, (const char *const *)field.strings);
+	free(field.strings);
+	if (r == 0) {
+		link_reply_done(client, ticket);
+		return 0;
+	}
+	err_set(&err, r == -EINVAL ? ERR_USAGE : ERR_STATE, -r, "labels", "the labels cannot be set: %s",
+		err_errno_name(-r));
+	err_hint(&err, "%d of NAME=value at most, %d bytes together, names of letters, digits and ._/-", LABELS_MAX,
+		 LABELS_SIZE_MAX);
+	return link_reply_error(client, ticket, &err);
+}
+
 static int on_sample(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
@@ -400,6 +448,7 @@ static const struct frame_rule rules[] = {
 	{ LINK_ATTACH, LINKED, REQUEST_MAX, 0, 0, link_on_attach },
 	{ LINK_RESIZE, LINKED, REQUEST_MAX, 0, 0, link_on_resize },
 	{ LINK_CLOSE_INPUT, LINKED, REQUEST_MAX, 0, 0, link_on_close_input },
+	{ LINK_LABELS, LINKED, 2 * LABELS_SIZE_MAX, 0, 0, on_labels },
 	{ LINK_FILE, LINKED, FRAME_MESSAGE_MAX, 0, 0, link_on_file },
 #undef LINKED
 };

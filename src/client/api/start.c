@@ -8,6 +8,7 @@
 #include "client/api/start.h"
 #include "os/fd.h"
 #include "session/control-socket.h"
+#include "session/labels.h"
 #include "session/record.h"
 
 /* How a handle comes to be: a sandbox that is started, or one that is there. */
@@ -289,12 +290,25 @@ static int put_texts(struct atoll_record *info, const struct session_record *ses
 	return r;
 }
 
+static int put_labels(struct atoll_record *info, const char *text)
+{
+	char *list[LABELS_MAX + 1];
+	cleanup_free char *copy = labels_split(text, list);
+
+	if (!text || !*text)
+		return 0;
+	return copy ? record_add_field(info, &(struct field){ .key = "labels", .kind = FIELD_STRINGS, .strings = list })
+		    : -ENOMEM;
+}
+
 /* NULL: no memory. */
 static struct atoll_record *make_info(const struct session_record *session)
 {
 	struct atoll_record *info = record_new(ATOLL_INFO);
 	int r = put_texts(info, session);
 
+	if (r == 0)
+		r = put_labels(info, session->labels);
 	if (r == 0)
 		r = record_put_u64(info, "started_ns", session->started_ns);
 	if (r == 0 && session->ended_ns)
@@ -328,9 +342,12 @@ int atoll_info(atoll_sandbox *sandbox, atoll_record **ret, struct atoll_error *e
 static bool is_meant(const struct session_record *session, const struct atoll_record *filter)
 {
 	const char *project = record_string(filter, "project"), *name = record_string(filter, "name");
+	const char *const *labels = NULL;
 	uint64_t running = 0;
 
 	(void)record_u64(filter, "running", &running);
+	if (filter && atoll_get_strings(filter, "labels", &labels) && !labels_have(session->labels, labels))
+		return false;
 	return (!project || str_equal(project, session->project)) && (!name || str_equal(name, session->name)) &&
 	       (!running || session->is_live);
 }

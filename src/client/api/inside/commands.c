@@ -68,7 +68,13 @@ int atoll_close_input(atoll_sandbox *sandbox, uint64_t command, uint64_t *ticket
 int atoll_update(atoll_sandbox *sandbox, const atoll_record *update, uint64_t *ticket, atoll_record **result,
 		 struct atoll_error *error)
 {
-	return inside_not_yet(sandbox, error);
+	const struct inside_request request = { .type = LINK_LABELS, .record = update, .kind = ATOLL_UPDATE,
+						.where = "labels" };
+	const char *const *labels;
+
+	if (!update || !atoll_get_strings(update, "labels", &labels))
+		return fault_set(error, ATOLL_E_INVALID, 0, "labels", "there is nothing to change: \"labels\"");
+	return inside_request(sandbox, &request, ticket, result, error);
 }
 
 /* ---- rows ---- */

@@ -21,13 +21,6 @@ enum { WATCH_FLAGS = (ATOLL_WATCH_ENTRIES << 1) - 1 };
 
 enum { OPEN_FLAGS = (ATOLL_OPEN_PARENTS << 1) - 1, STAT_FLAGS = (ATOLL_STAT_ATTRIBUTES << 1) - 1 };
 
-int inside_not_yet(const struct atoll_sandbox *sandbox, struct atoll_error *error)
-{
-	int r = sandbox_check(sandbox, error);
-
-	return r < 0 ? r : fault_set(error, ATOLL_E_UNSUPPORTED, 0, "session", "this is not served yet");
-}
-
 static int check_path(const char *path, const char *where, struct atoll_error *error)
 {
 	if (!path || path[0] != '/')

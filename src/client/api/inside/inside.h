@@ -23,6 +23,3 @@ struct inside_request {
 /* As sandbox_request(). ATOLL_E_PROTOCOL: the sandbox runs under an atoll that knows nothing of these. */
 int inside_request(struct atoll_sandbox *sandbox, const struct inside_request *made, uint64_t *ticket,
 		   struct atoll_record **result, struct atoll_error *error) MUST_USE;
-
-/* ATOLL_E_UNSUPPORTED, or why the handle cannot be used. */
-int inside_not_yet(const struct atoll_sandbox *sandbox, struct atoll_error *error) MUST_USE;

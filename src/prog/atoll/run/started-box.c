@@ -10,6 +10,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "prog/atoll/run/started.h"
+#include "session/labels.h"
 #include "session/record.h"
 #include "session/run-request.h"
 #include "wire/link.h"
@@ -60,6 +61,7 @@ static const struct start_field fields[] = {
 	{ "agent", FIELD_STRING, AT(setup.agent) },
 	{ "confidence", FIELD_STRING, AT(setup.confidence) },
 	{ "task", FIELD_STRING, AT(setup.task) },
+	{ "labels", FIELD_STRINGS, AT(starter.labels) },
 	{ "report", FIELD_STRING, AT(setup.report) },
 	{ "publish", FIELD_STRINGS, AT(published) },
 	{ "at_end", FIELD_STRING, AT(at_end) },
@@ -83,6 +85,7 @@ static void started_done(struct started *started)
 	free(started->setup.exact_env);
 	free(started->published);
 	free(started->host_ports);
+	free(started->starter.labels);
 	free(started->ground);
 	start_request_done(&started->taken);
 }
@@ -117,6 +120,20 @@ static int check_paths(const struct run_setup *setup, const struct run_starter *
 		       : err_set(err, ERR_USAGE, EINVAL, "start", "there is no proper id");
 }
 
+static int check_labels(char *const *labels, struct err *err)
+{
+	char *text = NULL;
+	int r = labels_join((const char *const *)labels, &text);
+
+	free(text);
+	if (r == 0)
+		return 0;
+	r = err_set(err, ERR_USAGE, -r, "labels", "these are no labels: %s", err_errno_name(-r));
+	err_hint(err, "%d of NAME=value at most, %d bytes together, names of letters, digits and ._/-", LABELS_MAX,
+		 LABELS_SIZE_MAX);
+	return r;
+}
+
 static int complete(struct started *started, struct err *err)
 {
 	struct run_setup *setup = &started->setup;
@@ -134,6 +151,8 @@ static int complete(struct started *started, struct err *err)
 		r = add_list(&setup->amendments.host_ports, started->host_ports, "host_ports", err);
 	if (r == 0 && setup->task && (!*setup->task || strlen(setup->task) > REQUEST_TASK_MAX))
 		r = err_set(err, ERR_USAGE, EINVAL, "start", "a task is a text of at most %d bytes", REQUEST_TASK_MAX);
+	if (r == 0)
+		r = check_labels(started->starter.labels, err);
 	if (r == 0 && started->at_end && !str_equal(started->at_end, "discard") && !str_equal(started->at_end, "keep"))
 		r = err_set(err, ERR_USAGE, EINVAL, "start", "at_end is keep or discard");
 	if (r < 0)
