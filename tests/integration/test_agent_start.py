@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an agent needs before it starts (`agent:` of a policy), with programs that stand for one."""
+import http.client
 import json
 import os
 import re
 
 import pytest
 
-from atoll import ROOT
+from atoll import ROOT, wait_until
 
 AGENT = """atoll: 1
 extends: medium
@@ -152,6 +153,53 @@ def test_the_shipped_policies_with_a_key_use_one_secret(sandbox, agent):
     done = sandbox.run_atoll("policy", "-p", f"{agent}-key", "explain", "--json", "http.request", "POST",
                              f"https://{host}/v1/x")
     assert done.code == 0 and len(json.loads(done.out)["secrets"]) == 1, done
+
+
+# As much of aider as its policy rests on, by its documentation and its sources (0.86): it looks for a free port, waits
+# there for the browser, and keeps what it was given.
+AIDER = r"""
+import http.server, os, socketserver
+with socketserver.TCPServer(("localhost", 8484), None):
+    pass
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with open(os.path.expanduser("~/.aider/oauth-keys.env"), "a") as file:
+            file.write(f'OPENROUTER_API_KEY="{self.path.split("code=")[1]}"\n')
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"Success")
+socketserver.TCPServer.allow_reuse_address = True
+with socketserver.TCPServer(("localhost", 8484), Handler) as server:
+    server.handle_request()
+print(os.environ["AIDER_ANALYTICS"], os.environ["AIDER_CHECK_UPDATE"])
+print(sorted(name for name in (".aider.conf.yml", ".env") if os.path.exists(os.path.expanduser("~/" + name))))
+"""
+
+
+@pytest.mark.only("user")
+def test_what_aider_documents_works_under_its_policy(sandbox):
+    """Its log-in at OpenRouter comes back, and is there at the next start; what may hold keys in the home is not."""
+    program = sandbox.write(sandbox.home / ".local" / "bin" / "aider", f"#!/usr/bin/python3\n{AIDER}", 0o755)
+    for name in (".aider.conf.yml", ".env"):
+        sandbox.write(sandbox.home / name, "openai-api-key: sk-x\n")
+    child = sandbox.popen([], policy="aider", env={"PATH": f"{program.parent}:/usr/local/bin:/usr/bin:/bin"})
+
+    def visit():
+        browser = http.client.HTTPConnection("127.0.0.1", 8484, timeout=5)
+        try:
+            browser.request("GET", "/callback/aider?code=sk-or-1")
+            return browser.getresponse().read() == b"Success"
+        except OSError:
+            return False
+        except http.client.HTTPException:
+            return False
+    wait_until(visit, 20, "the browser comes back")
+    out, err = child.communicate(timeout=20)
+    assert child.returncode == 0 and out == b"false false\n[]\n", (out, err)
+    kept = sandbox.home / ".aider" / "oauth-keys.env"
+    assert kept.read_text() == 'OPENROUTER_API_KEY="sk-or-1"\n'
+    again = sandbox.run(["cat", kept], policy="aider")
+    assert again.out == kept.read_text(), again
 
 
 def test_a_key_that_stays_outside_is_named_once(sandbox):
