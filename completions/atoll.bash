@@ -93,12 +93,12 @@ _atoll()
 	stop:--time|stop:-t) return ;;
 	token:--allow) return ;;
 	token:--limit) return ;;
-	token:--policy|token:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	token:--expires) return ;;
 	token:--not-before) return ;;
 	token:--uses) return ;;
 	token:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	token:--agent) return ;;
+	token:--policy|token:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	top:--delay|top:-d) return ;;
 	top:--sort|top:-s) return ;;
 	top:--filter|top:-f) return ;;
@@ -209,7 +209,7 @@ _atoll()
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-f --follow --json -t --type --net -s --since --denied -n --lines --head --help'
+			_atoll_reply -W '-f --follow --json -t --type -s --since --denied -n --lines --head --net --help'
 		else
 			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) verify"
 		fi ;;
@@ -270,7 +270,7 @@ _atoll()
 		fi ;;
 	token)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '--allow --limit -p --policy --expires --not-before --uses --project --agent --seal --remove --json --help'
+			_atoll_reply -W '--allow --limit --expires --not-before --uses --project --agent --seal --remove --json -p --policy --help'
 		else
 			_atoll_reply -W 'mint narrow show verify list revoke trust key'
 		fi ;;

@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 
 #include "audit/event.h"
+#include "audit/log-options.h"
 #include "audit/verify.h"
 #include "base/json.h"
 #include "base/names.h"
 #include "base/num.h"
-#include "base/options.h"
 #include "base/program.h"
 #include "confine/confine.h"
 #include "os/clock.h"
@@ -33,23 +33,12 @@ struct log_options {
 	const char *since, *lines, *head, *records, *session;
 };
 
+#define AT(member) offsetof(struct log_options, member)
 static const struct option options[] = {
-	{ 0, "verify", NULL, "check the chain instead of showing it", OPTION_FLAG,
-	  offsetof(struct log_options, verify) },
-	{ 'f', "follow", NULL, "go on until the session ends", OPTION_FLAG, offsetof(struct log_options, follow) },
-	{ 0, "json", NULL, "the records as they are", OPTION_FLAG, offsetof(struct log_options, json) },
-	{ 't', "type", "TYPE", "only this type or family (exec, net.dns, …)", OPTION_LIST,
-	  offsetof(struct log_options, types) },
-	{ 's', "since", "WHEN", "only what came later: 10m, or a time in UTC", OPTION_TEXT,
-	  offsetof(struct log_options, since) },
-	{ 0, "denied", NULL, "only what was refused", OPTION_FLAG, offsetof(struct log_options, denied) },
-	{ 'n', "lines", "N", "only the last N records", OPTION_TEXT, offsetof(struct log_options, lines) },
-	{ 0, "head", "HASH", "verify: the head that a report names (sha256:…)", OPTION_TEXT,
-	  offsetof(struct log_options, head) },
-	{ 0, "records", "N", "verify: how many records there must be", OPTION_TEXT,
-	  offsetof(struct log_options, records) },
-	{ 0, "session", "ID", "verify: the session that all records must carry", OPTION_TEXT,
-	  offsetof(struct log_options, session) },
+	LOG_OPTIONS(AT),
+	{ 0, "verify", NULL, "check the chain instead of showing it", OPTION_FLAG, AT(verify) },
+	{ 0, "records", "N", "verify: how many records there must be", OPTION_TEXT, AT(records) },
+	{ 0, "session", "ID", "verify: the session that all records must carry", OPTION_TEXT, AT(session) },
 };
 
 static int check_types(const struct option_list *types, struct err *err)

@@ -20,22 +20,13 @@
 #include "os/fd.h"
 #include "os/landlock.h"
 #include "prog/atoll-token/job.h"
+#include "token/token-options.h"
 
+#define AT(member) offsetof(struct token_options, member)
 static const struct option options[] = {
-#define AT(field) offsetof(struct token_options, field)
+	TOKEN_OPTIONS(AT),
 	{ 0, "keys", "DIR", "the directory of the keys", OPTION_TEXT, AT(keys) },
 	{ 0, "store", "DIR", "the directory of what is remembered", OPTION_TEXT, AT(store) },
-	{ 0, "allow", "KIND=SUBJECT", "mint, narrow: what it lets happen", OPTION_LIST, AT(allow) },
-	{ 0, "limit", "NAME=AMOUNT", "mint, narrow: what it leaves of a limit", OPTION_LIST, AT(limit) },
-	{ 0, "expires", "TIME", "mint, narrow: how long it holds", OPTION_TEXT, AT(expires) },
-	{ 0, "not-before", "TIME", "mint, narrow: from when on", OPTION_TEXT, AT(not_before) },
-	{ 0, "uses", "N", "mint, narrow: how often it can be presented", OPTION_TEXT, AT(uses) },
-	{ 0, "project", "DIR", "for which project; verify: in which", OPTION_TEXT, AT(project) },
-	{ 0, "agent", "NAME", "for which agent; verify: as which", OPTION_LIST, AT(agent) },
-	{ 0, "seal", NULL, "mint, narrow: nobody can narrow it further", OPTION_FLAG, AT(seal) },
-	{ 0, "remove", NULL, "trust: do so no longer", OPTION_FLAG, AT(remove) },
-	{ 0, "json", NULL, "show, verify, list, trust: JSON", OPTION_FLAG, AT(json) },
-#undef AT
 };
 
 enum { HAS_TOKEN = 1 << 0, MAKES_KEYS = 1 << 1, MAKES_STORE = 1 << 2, MAKES_BLOCK = 1 << 3, HAS_JSON = 1 << 4 };

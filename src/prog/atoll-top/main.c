@@ -24,6 +24,7 @@
 #include "prog/atoll-top/plain.h"
 #include "prog/atoll-top/terminal.h"
 #include "prog/atoll-top/view.h"
+#include "wire/top-options.h"
 
 enum { PACE_MS = 1000, DRAW_MS = 50, NS_PER_MS = 1000000, ROUNDS_FOR_RATES = 2 };
 
@@ -32,14 +33,9 @@ struct top_options {
 	const char *delay, *sort, *filter;
 };
 
+#define AT(member) offsetof(struct top_options, member)
 static const struct option options[] = {
-	{ 'd', "delay", "TIME", "what `atoll` was told", OPTION_TEXT, offsetof(struct top_options, delay) },
-	{ 's', "sort", "COLUMN", "sort by this column (cpu)", OPTION_TEXT, offsetof(struct top_options, sort) },
-	{ 'r', "reverse", NULL, "the other way round", OPTION_FLAG, offsetof(struct top_options, reverse) },
-	{ 'f', "filter", "TEXT", "only sandboxes with this text in them", OPTION_TEXT,
-	  offsetof(struct top_options, filter) },
-	{ 0, "once", NULL, "one plain table", OPTION_FLAG, offsetof(struct top_options, once) },
-	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct top_options, json) },
+	TOP_OPTIONS(AT),
 };
 
 static volatile sig_atomic_t caught;

@@ -18,6 +18,7 @@
 #include "prog/atoll-verify/serve.h"
 #include "prog/atoll-verify/show.h"
 #include "verify/model/operation-text.h"
+#include "verify/model/verify-options.h"
 
 enum { EXIT_FOUND = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 125, OUTPUT_MAX = 64 << 20, FILES_MAX = 256 };
 
@@ -27,20 +28,11 @@ struct given {
 	struct option_list rules;
 };
 
+#define AT(member) offsetof(struct given, member)
 static const struct option options[] = {
-#define AT(field) offsetof(struct given, field)
+	VERIFY_OPTIONS(AT),
 	{ 0, "colour", NULL, "with colours", OPTION_FLAG, AT(colour) },
-	{ 0, "command", NULL, "the words are a command, not a file", OPTION_FLAG, AT(command) },
-	{ 0, "fail-on", "SEVERITY", "exit 1 from this severity on (high)", OPTION_TEXT, AT(fail_on) },
-	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, AT(json) },
-	{ 'l', "language", "LANGUAGE", "shell, python or javascript", OPTION_TEXT, AT(language) },
-	{ 0, "no-own-rules", NULL, "without the user's own rules", OPTION_FLAG, AT(no_own) },
-	{ 0, "operations", NULL, "what the text does, as rules see it", OPTION_FLAG, AT(operations) },
-	{ 'r', "rules", "FILE", "these rules as well", OPTION_LIST, AT(rules) },
-	{ 0, "sarif", NULL, "SARIF 2.1.0", OPTION_FLAG, AT(sarif) },
 	{ 0, "served", NULL, "beside a sandbox (for its box)", OPTION_FLAG, AT(served) },
-	{ 0, "test-rules", NULL, "try the examples of all rules", OPTION_FLAG, AT(test_rules) },
-#undef AT
 };
 
 struct job {

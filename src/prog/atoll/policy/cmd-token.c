@@ -10,6 +10,7 @@
 #include "os/path.h"
 #include "prog/atoll/policy/token-policy.h"
 #include "prog/atoll/verb/cmd.h"
+#include "token/token-options.h"
 
 /*
  * `atoll token`: becomes atoll-token, which has the ciphers that the static programs do without, with the directories
@@ -22,22 +23,11 @@ struct token_options {
 	bool seal, remove, json;
 };
 
+#define AT(member) offsetof(struct token_options, member)
 static const struct option options[] = {
-#define AT(field) offsetof(struct token_options, field)
-	{ 0, "allow", "KIND=SUBJECT", "mint, narrow: let this happen where a policy would ask", OPTION_LIST,
-	  AT(allow) },
-	{ 0, "limit", "NAME=AMOUNT", "mint, narrow: leave so much of memory, processes, disk, wall, cpu, network",
-	  OPTION_LIST, AT(limit) },
-	{ 'p', "policy", "POLICY", "mint: let happen what this policy does beyond its level", OPTION_TEXT, AT(policy) },
-	{ 0, "expires", "TIME", "mint, narrow: how long it holds (mint: 1h)", OPTION_TEXT, AT(expires) },
-	{ 0, "not-before", "TIME", "mint, narrow: it holds only after so long", OPTION_TEXT, AT(not_before) },
-	{ 0, "uses", "N", "mint, narrow: how often it can be presented", OPTION_TEXT, AT(uses) },
-	{ 0, "project", "DIR", "mint, narrow: only for this project; verify: as there", OPTION_TEXT, AT(project) },
-	{ 0, "agent", "NAME", "mint, narrow: only for this policy or session; verify: as it", OPTION_LIST, AT(agent) },
-	{ 0, "seal", NULL, "mint, narrow: nobody can narrow it further", OPTION_FLAG, AT(seal) },
-	{ 0, "remove", NULL, "trust: do so no longer", OPTION_FLAG, AT(remove) },
-	{ 0, "json", NULL, "show, verify, list, trust: JSON", OPTION_FLAG, AT(json) },
-#undef AT
+	TOKEN_OPTIONS(AT),
+	{ 'p', "policy", "POLICY", "mint: let happen what this policy does beyond its level", OPTION_TEXT,
+	  AT(policy) },
 };
 
 /* As `atoll run` will know it; one that is not there yet stays as it is named. */

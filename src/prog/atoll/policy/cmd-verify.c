@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "client/program.h"
 #include "prog/atoll/verb/cmd.h"
+#include "verify/model/verify-options.h"
 
 struct verify_options {
 	bool command, json, no_own, operations, sarif, test_rules;
@@ -13,23 +14,9 @@ struct verify_options {
 	struct option_list rules;
 };
 
+#define AT(member) offsetof(struct verify_options, member)
 static const struct option options[] = {
-	{ 0, "command", NULL, "the words are a command, not a file", OPTION_FLAG,
-	  offsetof(struct verify_options, command) },
-	{ 0, "fail-on", "SEVERITY", "exit 1 from this severity on: low, medium, high (default) or critical",
-		OPTION_TEXT,
-	  offsetof(struct verify_options, fail_on) },
-	{ 0, "json", NULL, "print one JSON object", OPTION_FLAG, offsetof(struct verify_options, json) },
-	{ 'l', "language", "LANGUAGE", "shell, python or javascript (default: by name and content)", OPTION_TEXT,
-	  offsetof(struct verify_options, language) },
-	{ 0, "no-own-rules", NULL, "without the rules in ~/.config/atoll/verify", OPTION_FLAG,
-	  offsetof(struct verify_options, no_own) },
-	{ 0, "operations", NULL, "show what the text does, as rules see it", OPTION_FLAG,
-	  offsetof(struct verify_options, operations) },
-	{ 'r', "rules", "FILE", "these rules as well", OPTION_LIST, offsetof(struct verify_options, rules) },
-	{ 0, "sarif", NULL, "print SARIF 2.1.0", OPTION_FLAG, offsetof(struct verify_options, sarif) },
-	{ 0, "test-rules", NULL, "try the examples of all rules", OPTION_FLAG,
-	  offsetof(struct verify_options, test_rules) },
+	VERIFY_OPTIONS(AT),
 };
 
 static bool wants_colour(void)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "audit/log-options.h"
 #include "client/find.h"
 #include "client/program.h"
 #include "prog/atoll/verb/cmd.h"
@@ -16,19 +17,10 @@ struct log_options {
 	const char *since, *lines, *head;
 };
 
+#define AT(member) offsetof(struct log_options, member)
 static const struct option options[] = {
-	{ 'f', "follow", NULL, "go on until the session ends", OPTION_FLAG, offsetof(struct log_options, follow) },
-	{ 0, "json", NULL, "the records as they are", OPTION_FLAG, offsetof(struct log_options, json) },
-	{ 't', "type", "TYPE", "only this type or family (exec, net.dns, …)", OPTION_LIST,
-	  offsetof(struct log_options, types) },
-	{ 0, "net", NULL, "only the network: look-ups and connections (as --type net)", OPTION_FLAG,
-	  offsetof(struct log_options, net) },
-	{ 's', "since", "WHEN", "only what came later: 10m, or a time in UTC", OPTION_TEXT,
-	  offsetof(struct log_options, since) },
-	{ 0, "denied", NULL, "only what was refused", OPTION_FLAG, offsetof(struct log_options, denied) },
-	{ 'n', "lines", "N", "only the last N records", OPTION_TEXT, offsetof(struct log_options, lines) },
-	{ 0, "head", "HASH", "verify: the head that a report names (sha256:…)", OPTION_TEXT,
-	  offsetof(struct log_options, head) },
+	LOG_OPTIONS(AT),
+	{ 0, "net", NULL, "only the network: look-ups and connections (as --type net)", OPTION_FLAG, AT(net) },
 };
 
 /* What the session's own record says about its end, unless the user brings a better witness. */

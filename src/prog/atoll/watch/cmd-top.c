@@ -15,6 +15,7 @@
 #include "prog/atoll/watch/top-feed.h"
 #include "session/directories.h"
 #include "session/record.h"
+#include "wire/top-options.h"
 #include "wire/top.h"
 
 /*
@@ -29,15 +30,9 @@ struct top_options {
 	const char *delay, *sort, *filter;
 };
 
+#define AT(member) offsetof(struct top_options, member)
 static const struct option options[] = {
-	{ 'd', "delay", "TIME", "from one look to the next (1s)", OPTION_TEXT, offsetof(struct top_options, delay) },
-	{ 's', "sort", "COLUMN", "sort by this column (cpu)", OPTION_TEXT, offsetof(struct top_options, sort) },
-	{ 'r', "reverse", NULL, "the other way round", OPTION_FLAG, offsetof(struct top_options, reverse) },
-	{ 'f', "filter", "TEXT", "only sandboxes with this in id, name, project, policy or command", OPTION_TEXT,
-	  offsetof(struct top_options, filter) },
-	{ 0, "once", NULL, "one plain table (as without a terminal)", OPTION_FLAG,
-	  offsetof(struct top_options, once) },
-	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct top_options, json) },
+	TOP_OPTIONS(AT),
 };
 
 extern char **environ;
