@@ -89,6 +89,7 @@ _atoll()
 	serve:--role) return ;;
 	serve:--owner) return ;;
 	serve:--rate) return ;;
+	serve:--memory) return ;;
 	snapshot:--message|snapshot:-m) return ;;
 	stop:--time|stop:-t) return ;;
 	token:--allow) return ;;
@@ -252,7 +253,7 @@ _atoll()
 		fi ;;
 	serve)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-l --listen --domain --host --tls-cert --tls-key --beyond-loopback -p --policy --sandboxes --connections --pool --config --check --json --role --owner --rate --help'
+			_atoll_reply -W '-l --listen --domain --host --tls-cert --tls-key --beyond-loopback -p --policy --sandboxes --connections --pool --config --check --json --role --owner --rate --memory --help'
 		else
 			_atoll_reply -W 'key'
 		fi ;;

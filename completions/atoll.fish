@@ -167,6 +167,7 @@ complete -c atoll -n '__fish_seen_subcommand_from serve' -l json -d 'say it as J
 complete -c atoll -n '__fish_seen_subcommand_from serve' -l role -x -d 'key add: admin, user (the default) or read-only'
 complete -c atoll -n '__fish_seen_subcommand_from serve' -l owner -x -d 'key add: whose sandboxes it sees (the key\'s own name)'
 complete -c atoll -n '__fish_seen_subcommand_from serve' -l rate -x -d 'key add: sandboxes a minute (600)'
+complete -c atoll -n '__fish_seen_subcommand_from serve' -l memory -x -d 'key add: what all of its owner\'s sandboxes may use together'
 complete -c atoll -n '__fish_seen_subcommand_from serve' -a 'key'
 complete -c atoll -n __fish_use_subcommand -a snapshot -d 'name what a session has staged so far'
 complete -c atoll -n '__fish_seen_subcommand_from snapshot' -l message -s m -x -d 'say what it is for'

@@ -179,7 +179,13 @@ def test_quotas_hold(service):
     assert service.ask("CREATE", key=few).status == 429
     assert service.ask("KILL", key=few, sandbox=made["sandbox"]).status == 204
     assert service.ask("CREATE", key=few).status == 201
-    for row in service.list(key=slow) + service.list(key=few):
+    small = key_of(service, "small", "--memory", "2GiB")
+    for _ in range(2):
+        one = service.ask("CREATE", key=small)
+        wait_until(lambda made=one: service.ask("GET", key=small,
+	sandbox=made["sandbox"]).values.get("memory_mb") == 1024)
+    assert service.ask("CREATE", key=small).status == 429
+    for row in service.list(key=slow) + service.list(key=few) + service.list(key=small):
         assert service.ask("KILL", key=key_of(service, "a" + row["sandbox"], "--role", "admin"),
                            sandbox=row["sandbox"]).status == 204
 

@@ -73,6 +73,7 @@ static int fill(const struct serve_options *given, const char *name, struct key_
 	const char *policy = given->settings.policy ? given->settings.policy : "service-base";
 	int role = given->role ? names_find(key_role_names, KEY_ROLE_COUNT, given->role) : KEY_USER;
 	char shown[ERR_QUOTE_SIZE];
+	uint64_t bytes = UINT64_MAX;
 
 	*key = (struct key_row){ .sandboxes_max = SANDBOXES_DEFAULT, .creates_per_minute = RATE_DEFAULT,
 				 .memory_mb_max = UINT64_MAX };
@@ -87,6 +88,9 @@ static int fill(const struct serve_options *given, const char *name, struct key_
 	key->role = (enum key_role)role;
 	if (given->rate && (num_parse_count(given->rate, &key->creates_per_minute) < 0))
 		return err_set(err, ERR_USAGE, EINVAL, "serve", "--rate: write a number of sandboxes a minute");
+	if (given->memory && num_parse_size(given->memory, &bytes) < 0)
+		return err_set(err, ERR_USAGE, EINVAL, "serve", "--memory: write a size, such as 16GiB");
+	key->memory_mb_max = bytes == UINT64_MAX ? UINT64_MAX : bytes >> 20;
 	if (given->settings.sandboxes && num_parse_count(given->settings.sandboxes, &key->sandboxes_max) < 0)
 		return err_set(err, ERR_USAGE, EINVAL, "serve", "--sandboxes: write a number");
 	if (strchr(policy, '/') && policy[0] != '/')

@@ -36,6 +36,7 @@ static const struct option options[] = {
 	{ 0, "role", "ROLE", "key add: admin, user (the default) or read-only", OPTION_TEXT, AT(role) },
 	{ 0, "owner", "NAME", "key add: whose sandboxes it sees (the key's own name)", OPTION_TEXT, AT(owner) },
 	{ 0, "rate", "N", "key add: sandboxes a minute (600)", OPTION_TEXT, AT(rate) },
+	{ 0, "memory", "SIZE", "key add: what all of its owner's sandboxes may use together", OPTION_TEXT, AT(memory) },
 #undef AT
 };
 

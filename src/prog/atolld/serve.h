@@ -13,7 +13,7 @@
 struct serve_options {
 	struct settings_options settings;
 	bool check, json;
-	const char *role, *owner, *rate;           /* of key add */
+	const char *role, *owner, *rate, *memory;  /* of key add */
 	char first_key[CREDENTIAL_KEY_SIZE];       /* that this start made; "": there was one */
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/snapshots.h"
 
@@ -36,6 +37,12 @@ static bool check_quotas(struct call *call)
 	if (registry_count_of(registry, key->owner) >= key->sandboxes_max) {
 		call_fail(call, 429, NULL, "%s has as many sandboxes as it may have (%llu); kill one", key->owner,
 			  (unsigned long long)key->sandboxes_max);
+		return false;
+	}
+	if (key->memory_mb_max != UINT64_MAX && metrics_memory_of(registry, key->owner) >= key->memory_mb_max) {
+		call_fail(call, 429, NULL,
+		"the sandboxes of %s may use as much memory as they may have together (%llu MiB)",
+			  key->owner, (unsigned long long)key->memory_mb_max);
 		return false;
 	}
 	wait_s = quotas_take(&call->daemon->quotas, key, clock_monotonic_ns());

@@ -5,9 +5,8 @@
 /* `atoll serve`: becomes atolld, which has the database and the ciphers that the static programs do without. */
 
 struct serve_options {
-	const char *listen, *domain, *tls_cert, *tls_key, *policy, *sandboxes, *connections, *pool, *config, *role,
-	*owner,
-	*rate;
+	const char *listen, *domain, *tls_cert, *tls_key, *policy, *sandboxes, *connections, *pool, *config;
+	const char *role, *owner, *rate, *memory;
 	struct option_list host;
 	bool beyond_loopback, check, json;
 };
@@ -31,6 +30,7 @@ static const struct option options[] = {
 	{ 0, "role", "ROLE", "key add: admin, user (the default) or read-only", OPTION_TEXT, AT(role) },
 	{ 0, "owner", "NAME", "key add: whose sandboxes it sees (the key's own name)", OPTION_TEXT, AT(owner) },
 	{ 0, "rate", "N", "key add: sandboxes a minute (600)", OPTION_TEXT, AT(rate) },
+	{ 0, "memory", "SIZE", "key add: what all of its owner's sandboxes may use together", OPTION_TEXT, AT(memory) },
 #undef AT
 };
 

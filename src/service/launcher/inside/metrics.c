@@ -164,6 +164,16 @@ void metrics_begin(struct sandbox *sandbox)
 	ask(sandbox, NULL, begun);
 }
 
+uint64_t metrics_memory_of(const struct registry *registry, const char *owner)
+{
+	uint64_t sum = 0;
+
+	for (const struct sandbox *sandbox = registry->oldest; sandbox; sandbox = sandbox->newer)
+		if (sandbox->handle && sandbox->metrics && str_equal(sandbox->owner, owner))
+			sum += sandbox->metrics->last.memory_max >> MIB;
+	return sum;
+}
+
 void metrics_put_limits(const struct sandbox *sandbox, struct buf *out)
 {
 	const struct status *last = sandbox->metrics ? &sandbox->metrics->last : NULL;
