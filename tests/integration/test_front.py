@@ -351,3 +351,24 @@ def test_a_launcher_that_breaks_the_protocol_ends_the_front(tmp_path):
     one.close()
 
 
+
+
+def test_descriptors_that_run_out_fail_one_call_alone(tmp_path):
+    one = Front(BIN / "atoll-front", tmp_path, wrapper=("prlimit", "--nofile=42:42"))
+    streams, failed = [], None
+    while not failed and len(streams) < 20:
+        stream = start(one, "sleep", "1000")
+        streams.append(stream)
+        try:
+            next(iter(stream))
+        except StopIteration:
+            failed = stream.error
+    assert failed["code"] == "unavailable"
+    for stream in streams:
+        stream.close()
+    for command in one.commands.values():
+        command["process"].kill()
+    until(lambda: fds(one) < 20)
+    with start(one, "echo", "hi") as stream:
+        assert outcome(stream)[1]["stdout"] == b"hi\n"
+    assert one.close() == 0

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/str.h"
 #include "confine/confine.h"
@@ -124,6 +125,22 @@ static int serve(struct front *front, struct err *err)
 	}
 }
 
+/* As many as it may have: a client takes one, a command of its three more. */
+static void raise_descriptors(struct front *front)
+{
+	struct rlimit limit;
+	rlim_t half;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	half = limit.rlim_cur / 2;
+	if (front->connections_max > half)
+		front->connections_max = (unsigned)half;
+}
+
 /* What needs a file, a socket or another system call comes before the walls. */
 static int begin(struct front *front, int launcher_fd, struct err *err)
 {
@@ -132,6 +149,7 @@ static int begin(struct front *front, int launcher_fd, struct err *err)
 	if (r < 0)
 		return fail(err, r, "the launcher sends no setup");
 	value_prepare();
+	raise_descriptors(front);
 	signal(SIGPIPE, SIG_IGN);
 	r = loop_init(&front->loop);
 	front->launcher = r == 0 ? launcher_new(front, launcher_fd, front_event) : NULL;

@@ -161,6 +161,28 @@ static int on_reply(struct launcher *launcher)
 	return 0;
 }
 
+/*
+ * A reply whose descriptors found no room in our table, and are lost: whoever waits hears that it failed. Its values
+ * cannot be trusted to fit any more, but its ticket stands where it always does.
+ */
+static int on_lost_descriptors(struct launcher *launcher, uint8_t *bytes)
+{
+	struct service_message *message = &launcher->message;
+	uint32_t size = frame_peek_size(bytes);
+	struct frame frame;
+
+	if (size > FRAME_MESSAGE_MAX || frame_open(&frame, bytes, size) < 0 || frame.type != SERVICE_REPLY)
+		return -EPROTO;
+	memset(message, 0, offsetof(struct service_message, fields));
+	for (size_t i = 0; i < FRAME_FD_MAX; i++)
+		message->fds[i] = FD_NONE;
+	message->type = SERVICE_REPLY;
+	message->ticket = frame_get_u64(&frame);
+	message->operation = frame_get_u32(&frame);
+	message->status = 503;
+	return on_reply(launcher);
+}
+
 static int receive(struct launcher *launcher)
 {
 	int fds[FRAME_FD_MAX] = { FD_NONE, FD_NONE, FD_NONE, FD_NONE };
@@ -177,6 +199,8 @@ static int receive(struct launcher *launcher)
 	if (!memory)
 		return -ENOMEM;
 	n = fd_receive_message(launcher->source.fd, memory, FRAME_MESSAGE_MAX, fds, FRAME_FD_MAX, &fd_count);
+	if (n == -EMSGSIZE)
+		return on_lost_descriptors(launcher, memory);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
 	r = frame_open(&frame, memory, (size_t)n);

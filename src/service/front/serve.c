@@ -13,7 +13,7 @@
 #include "service/front/state.h"
 
 enum {
-	POOL_BYTES = 64 << 10,   /* of one connection: its head, and what is under way */
+	POOL_BYTES = 32 << 10,   /* of one connection: its head, and what is under way */
 	IDLE_S = 75,             /* a connection on which nothing happens */
 	HEAD_MS = 60000,         /* from a connection's beginning, or the end of a request, to the next head */
 	URI_MAX = 16 << 10,

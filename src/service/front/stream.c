@@ -7,7 +7,8 @@
 #include "service/front/respond.h"
 #include "service/front/state.h"
 
-enum { BLOCK_SIZE = 32 << 10, STALLED_S = 640, MS_PER_S = 1000 };
+/* libmicrohttpd fills its own buffer where chunks are sent: a block of ours lies idle, for each stream. */
+enum { BLOCK_SIZE = 1 << 10, STALLED_S = 640, MS_PER_S = 1000 };
 
 /* Called by libmicrohttpd while the client takes something. 0: nothing now, the connection is suspended. */
 static ssize_t read_stream(void *context, uint64_t position, char *to, size_t max)
