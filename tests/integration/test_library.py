@@ -1194,7 +1194,7 @@ def test_each_allocation_and_each_call_may_fail_once(host):
                                 str(place.project)], timeout=400)
     assert result.code == 0 and "BAD" not in result.out, result
     counts = re.findall(r"^(\w+) calls (\d+) failed (\d+)$", result.out, re.M)
-    assert len(counts) == 10 and all(0 < int(failed) <= int(calls) for _, calls, failed in counts), result
+    assert len(counts) == 13 and all(0 < int(failed) <= int(calls) for _, calls, failed in counts), result
 
 
 def test_a_thousand_handles_at_once(host):

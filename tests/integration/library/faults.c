@@ -361,6 +361,90 @@ static int requests(void)
 	return r;
 }
 
+/* A command that lasts, listed, attached and closed. */
+static int lasting(const char *scenario, const char *streams)
+{
+	const char *const argv[] = { "cat", NULL };
+	int is_terminal = strcmp(streams, "pty") == 0;
+	atoll_record *result[4] = { NULL };
+	atoll_sandbox *sandbox = NULL;
+	atoll_cursor *cursor = NULL;
+	uint64_t command = 0;
+	int r;
+	atoll_record *record = new_command(ATOLL_COMMAND, argv, streams, &r);
+
+	TRY(r, atoll_set_u64(record, "keep", 1, &error));
+	TRY(r, atoll_set_string(record, "tag", "mine", &error));
+	TRY(r, atoll_find(standing, standing_id, &sandbox, &error));
+	TRY(r, atoll_exec(sandbox, record, NULL, &result[0], &error));
+	if (r == 0)
+		(void)atoll_get_u64(result[0], "command", &command);
+	TRY(r, atoll_commands(sandbox, command - 1, NULL, &result[1], &error));
+	TRY(r, atoll_rows(sandbox, result[1], &cursor, &error));
+	if (r == 0)
+		r = take_rows(scenario, cursor);
+	TRY(r, atoll_attach(sandbox, command, NULL, NULL, &result[2], &error));
+	TRY(r, atoll_resize(sandbox, command, 30, 90, &error));
+	if (is_terminal)
+		TRY(r, atoll_signal(sandbox, command, 9, NULL, &result[3], &error));
+	else
+		TRY(r, atoll_close_input(sandbox, command, NULL, &result[3], &error));
+	if (r == 0)
+		r = until(scenario, sandbox, ATOLL_EVENT_EXIT);
+	for (int i = 0; i < 4; i++)
+		atoll_record_free(result[i]);
+	atoll_record_free(record);
+	/* What was started all the same is not left for the next round. */
+	if (r < 0 && sandbox && command) {
+		long at = fails_at;
+
+		fails_at = 0;
+		(void)atoll_signal(sandbox, command, 9, NULL, NULL, NULL);
+		fails_at = at;
+	}
+	atoll_sandbox_free(sandbox);
+	return r;
+}
+
+static int lasting_pipes(void)
+{
+	return lasting(__func__, "pipe");
+}
+
+static int lasting_terminals(void)
+{
+	return lasting(__func__, "pty");
+}
+
+static int files(void)
+{
+	const char *const labels[] = { "a=b", NULL };
+	atoll_record *result[4] = { NULL }, *update = atoll_record_new(ATOLL_UPDATE);
+	atoll_sandbox *sandbox = NULL;
+	atoll_cursor *cursor = NULL;
+	uint64_t watch = 0;
+	int r = update ? 0 : ATOLL_E_NO_MEMORY;
+
+	TRY(r, atoll_find(standing, standing_id, &sandbox, &error));
+	TRY(r, atoll_stat(sandbox, "/etc/passwd", ATOLL_STAT_ATTRIBUTES, NULL, &result[0], &error));
+	TRY(r, atoll_open(sandbox, "/etc/passwd", NULL, NULL, &result[1], &error));
+	TRY(r, atoll_readdir(sandbox, "/etc", NULL, NULL, &result[2], &error));
+	TRY(r, atoll_rows(sandbox, result[2], &cursor, &error));
+	if (r == 0)
+		r = take_rows(__func__, cursor);
+	TRY(r, atoll_watch(sandbox, words[5], ATOLL_WATCH_RECURSIVE, NULL, &result[3], &error));
+	if (r == 0)
+		(void)atoll_get_u64(result[3], "watch", &watch);
+	TRY(r, atoll_unwatch(sandbox, watch, NULL, NULL, &error));
+	TRY(r, atoll_set_strings(update, "labels", labels, &error));
+	TRY(r, atoll_update(sandbox, update, NULL, NULL, &error));
+	for (int i = 0; i < 4; i++)
+		atoll_record_free(result[i]);
+	atoll_record_free(update);
+	atoll_sandbox_free(sandbox);
+	return r;
+}
+
 static int reviews(void)
 {
 	atoll_sandbox *sandbox = NULL;
@@ -438,6 +522,8 @@ int main(int argc, char **argv)
 		{ "contexts", contexts, 1 }, { "policies", policies, 1 },   { "creations", creations, 1 },
 		{ "parkings", parkings, 1 },
 		{ "captures", captures, 1 }, { "pipes", pipes, 1 },	    { "terminals", terminals, 1 },
+		{ "lasting_pipes", lasting_pipes, 1 }, { "lasting_terminals", lasting_terminals, 1 },
+		{ "files", files, 1 },
 		{ "lists", lists, 13 },	     { "requests", requests, 1 }, { "reviews", reviews, 1 },
 	};
 	atoll_sandbox *sandbox;
