@@ -94,7 +94,7 @@ def test_a_table_and_json_for_scripts(sandbox, running):
 
 def test_no_sandbox_and_wrong_words(sandbox):
     assert json.loads(sandbox.run_atoll("top", "--json").out) == []
-    for words, said in ((["--sort", "colour"], "no column colour"), (["--delay", "1ms"], "100ms to 1h"),
+    for words, said in ((["--sort", "colour"], "no column named colour"), (["--delay", "1ms"], "100ms to 1h"),
                         (["work"], "takes no names")):
         done = sandbox.run_atoll("top", *words)
         assert done.code == 125 and said in done.err, done
