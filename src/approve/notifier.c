@@ -493,7 +493,7 @@ void notifier_put_summary(const struct notifier *notifier, struct buf *out)
 
 		if (!link->trouble[0])
 			continue;
-		buf_printf(out, "atoll: %s: nobody can rely on ask.%s: ", notifier->run->request->session,
+		buf_printf(out, "atoll: %s: ask.%s does not work: ", notifier->run->request->session,
 			   notify_kind_names[kind]);
 		buf_put_escaped(out, link->trouble, strlen(link->trouble), 0);
 		buf_put_char(out, '\n');

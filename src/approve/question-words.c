@@ -163,8 +163,8 @@ void question_words_put_question(struct buf *out, const struct asking_question *
 	put(out, " (", shown->rule);
 	buf_put_text(out, ")\n");
 	if (shown->flags & GRANT_OUTSIDE)
-		buf_put_text(out, "    a yes brings it into the sandbox's view, where nobody counts what is opened: "
-				  "once, or so many times, is for 10 minutes there\n");
+		buf_put_text(out, "    a yes adds it to the sandbox's view. There nobody counts what is opened: "
+				  "\"once\", or a number of times, means 10 minutes\n");
 	if (!shown->words)
 		return;
 	buf_put_text(out, "    the agent says (check it): ");

@@ -18,7 +18,7 @@ enum { NS_PER_MS = 1000000 };
 
 static const char granted_reason[] = "a person allowed this";
 static const char refused_reason[] = "a person refused this";
-static const char refused_hint[] = "a person said no: it is not to be tried in another way";
+static const char refused_hint[] = "a person said no: do not try it in another way";
 
 /* ---- grants ---- */
 
@@ -183,15 +183,15 @@ static int refuse(struct err *err, int errnum, uint32_t number, const char *why,
 static int check_reply(const struct question *question, const struct asking_reply *reply, struct err *err)
 {
 	if (!question)
-		return refuse(err, ENOENT, reply->number, "is not open: it has expired, or there never was one",
-			      "`atoll ask` lists those that are");
+		return refuse(err, ENOENT, reply->number, "is not open: it has expired, or it does not exist",
+			      "`atoll ask` lists the open ones");
 	if (question->state == ASKING_ANSWERED)
 		return refuse(err, EALREADY, reply->number,
 			      question->is_allowed ? "has been answered already: it was allowed"
 						   : "has been answered already: it was denied",
-			      "`atoll grants` lists what holds, and takes it back");
+			      "`atoll grants` lists the grants and takes them back");
 	if (memcmp(question->hash.bytes, reply->hash, sizeof question->hash.bytes) != 0)
-		return refuse(err, ESTALE, reply->number, "is about something else than what you were shown",
+		return refuse(err, ESTALE, reply->number, "is about something other than what you were shown",
 			      "look at it again with `atoll ask`");
 	return 0;
 }

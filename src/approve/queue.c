@@ -20,7 +20,7 @@
 enum { NS_PER_MS = 1000000, WAITING_FIRST = 4, LISTENERS_MS = 20 };
 
 static const char nobody_reason[] = "a person has to allow this, and nobody can be asked now";
-static const char left_reason[] = "a person was asked to allow this, and it was given up before anybody answered";
+static const char left_reason[] = "a person was asked to allow this, and the program gave up before anybody answered";
 static const char silent_reason[] = "a person was asked to allow this, and did not answer in time";
 static const char flood_reason[] = "too many questions were asked, so nobody is asked about this";
 static const char long_reason[] = "a person has to allow this, and it is too long to be shown";

@@ -131,7 +131,7 @@ static int ask_to_go_on(struct reviewer *reviewer)
 	struct queue_request request = {
 		.action = { .kind = ACTION_ALERT, .subject = subject },
 		.decision = { VERDICT_ASK, { "verify.external.breaker", "", 0 },
-			      "the external verifier refused too much, so everything inside stands still", "", NULL },
+			      "the external verifier refused too much, so everything inside is frozen", "", NULL },
 	};
 	struct queue_waiter waiter = { .done = resumed, .context = reviewer };
 	struct queue_outcome outcome;

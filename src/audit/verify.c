@@ -225,7 +225,7 @@ static void format_end_fault(const struct audit_result *result, const struct aud
 	else if (result->fault == AUDIT_FAULT_MISSING)
 		buf_printf(out, "record %llu is missing: the log is empty", bad);
 	else if (result->fault == AUDIT_FAULT_EXTRA)
-		buf_printf(out, "record %llu stands behind the recorded end of the log", bad);
+		buf_printf(out, "record %llu comes after the recorded end of the log", bad);
 	else
 		buf_printf(out, "record %llu, the last one, is not the recorded end: the tail was dropped, or the log "
 			   "was rewritten or replaced", bad);

@@ -117,7 +117,7 @@ void err_hint(struct err *err, const char *format, ...)
 const char *err_advice(const struct err *err)
 {
 	if (err->errnum == EMFILE)
-		return "a process may not have enough files open here (`ulimit -n`); allow more: `ulimit -n 1024`";
+		return "a process can open too few files here (`ulimit -n`); allow more: `ulimit -n 1024`";
 	if (err->errnum == ENFILE)
 		return "this machine has too many files open; see `sysctl fs.file-nr`";
 	if (err->errnum == EFBIG)

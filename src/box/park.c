@@ -58,7 +58,7 @@ static int starter_ready(void *context, uint32_t events)
 	if (r == 0 || r == -ECONNRESET)
 		return stale(box, ECANCELED, "whoever parked it is gone");
 	if (r < 0 && box->run.err->code == ERR_NONE)
-		return stale(box, -r, "its starter spoke out of turn");
+		return stale(box, -r, "its starter broke the protocol");
 	return r < 0 ? r : 0;
 }
 

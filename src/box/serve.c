@@ -76,7 +76,7 @@ static int on_ready(void *context, struct frame *frame, int *fds, size_t fd_coun
 		return r;
 	/* Init starts the command meanwhile, whose exec would wait for it. */
 	r = exec_gate_enter(box->gates.exec);
-	return r < 0 ? lost(box, "what its policy says about programs cannot be looked up") : 0;
+	return r < 0 ? lost(box, "the programs of its policy cannot be looked up") : 0;
 }
 
 static int on_started(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -237,7 +237,7 @@ static int wire_ready(void *context, uint32_t events)
 		return 0;
 	}
 	if (r == -EPROTO || r == -EBADMSG)
-		return lost(box, "its first process spoke out of turn");
+		return lost(box, "its first process broke the protocol");
 	return r < 0 ? r : 0;
 }
 
@@ -392,7 +392,7 @@ static int check_commands(struct box *box, uint64_t now_ns)
 		if (command->is_main)
 			run_end(&box->run, ENDED_TIME);
 		else if (command_signal(command, SIGKILL) < 0)
-			return lost(box, "its first process does not listen");
+			return lost(box, "its first process does not answer");
 	}
 	return 0;
 }

@@ -243,8 +243,8 @@ void staging_put_unseen(struct staging *staging, const struct run_request *reque
 
 	if (!take_unseen(staging, request))
 		return;
-	buf_printf(out, "atoll: what session %s changed in this project is not applied, so this run does not see it\n"
-			"  go on from it: atoll run --continue %s -- ",
+	buf_printf(out, "atoll: the changes of session %s in this project are not applied, so this run does not see "
+			"them\n  to continue with them: atoll run --continue %s -- ",
 		   unseen, unseen);
 	put_command(request, out);
 	buf_printf(out, "\n  review it:     atoll diff %s\n", unseen);
@@ -253,11 +253,12 @@ void staging_put_unseen(struct staging *staging, const struct run_request *reque
 void staging_put_backend(const struct staging *staging, struct buf *out)
 {
 	if (staging->backend == BACKEND_FUSE_FOR_OTHERS)
-		buf_put_text(out, "atoll: staged with fuse-overlayfs, for files here belong to others or to another "
-				  "group (slower, no snapshots)\n");
+		buf_put_text(out, "atoll: staged with fuse-overlayfs, because files here belong to other users or to "
+				  "another group (slower, no snapshots)\n");
 	if (staging->backend == BACKEND_OVERLAY_NO_FUSE)
-		buf_put_text(out, "atoll: files here that belong to others, or to another group, cannot be changed "
-				  "inside (EOVERFLOW): install fuse-overlayfs, or say `stage: {backend: fuse}`\n");
+		buf_put_text(out, "atoll: files here that belong to other users or to another group cannot be "
+				  "changed inside (EOVERFLOW): install fuse-overlayfs, or write `stage: {backend: "
+				  "fuse}`\n");
 }
 
 void staging_put_earlier(const struct staging *staging, struct buf *out)

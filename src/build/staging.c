@@ -164,7 +164,7 @@ static void tell_parted(const struct run_request *request, uint64_t parted)
 	struct buf out;
 
 	buf_init_fixed(&out, memory, sizeof memory);
-	buf_printf(&out, "atoll: the names of %llu staged file%s part where one is written to: too much to copy\n",
+	buf_printf(&out, "atoll: the hard links of %llu staged file%s cannot be kept: too much to copy\n",
 		   (unsigned long long)parted, parted == 1 ? "" : "s");
 	run_request_tell(request, &out);
 }

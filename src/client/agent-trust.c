@@ -92,8 +92,7 @@ static void put_reason(struct buf *out, const struct agent_trust_view *view, con
 	const struct trust_settings *settings = &policy->trust;
 
 	if (view->fault != TRUST_FINE)
-		buf_printf(out, "its record cannot be used: %s; a person begins it again with "
-				"`atoll trust %s --reset`",
+		buf_printf(out, "its record cannot be used: %s; `atoll trust %s --reset` begins a new one",
 			   trust_fault_texts[view->fault], standing->agent);
 	else if (standing->level >= policy->level)
 		return;
@@ -225,7 +224,8 @@ int agent_trust_find(const struct agent_trust_request *request, const struct pol
 		buf_printf(&note, "atoll: agent %s runs at %s, not %s: %s\n", standing->agent,
 			   trust_level_names[standing->level], trust_level_names[policy->level], view.why);
 	else if (standing->level < policy->level)
-		buf_printf(&note, "atoll: the run is at %s, not %s: so little confidence was given\n",
+		buf_printf(&note, "atoll: the run is at level %s, not %s, because of the low confidence that was "
+				  "given\n",
 			   trust_level_names[standing->level], trust_level_names[policy->level]);
 	(void)buf_text(&note);
 	*ret_standing = *standing;

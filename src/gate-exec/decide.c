@@ -18,7 +18,7 @@ enum { REFRESH_NS = 1000000000 };
 struct decision exec_refuse_unknown(void)
 {
 	return (struct decision){ VERDICT_DENY, { "builtin.program", "", 0 },
-				  "nobody can tell which program this is: it cannot be read",
+				  "it is not known which program this is, because it cannot be read",
 				  "a program must be readable where programs are judged", NULL };
 }
 
@@ -26,7 +26,7 @@ struct decision exec_refuse_cut(void)
 {
 	return (struct decision){ VERDICT_DENY, { "builtin.arguments", "", 0 },
 				  "it has more arguments than can be judged, or longer ones",
-				  "hand them over in a file, if the program takes one", NULL };
+				  "put them into a file, if the program can read one", NULL };
 }
 
 struct decision exec_decide(struct exec_gate *gate, const struct exec_file *file, const struct exec_words *words,

@@ -394,7 +394,7 @@ struct exec_dry_runs *exec_dry_runs_new(struct run *run, const struct staging *s
 
 static struct job *new_job(struct exec_dry_runs *trials, const char *exe, const char **ret_why)
 {
-	*ret_why = "too much is tried at one time";
+	*ret_why = "too many trials run at one time";
 	for (size_t i = 0; trials && i < EXEC_DRY_RUNS_MAX; i++) {
 		struct job *job = &trials->jobs[i];
 

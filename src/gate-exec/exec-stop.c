@@ -210,7 +210,7 @@ int exec_gate_unheld(struct exec_gate *gate, uint64_t token, pid_t pid, int errn
 	};
 	static const struct decision late = {
 		VERDICT_DENY, { "builtin.late", "", 0 }, "its start took too long, so it was killed",
-		"something holds its file, or a thread of its process: let go of that, and try again", NULL,
+		"something locks its file, or a thread of its process: release it, and try again", NULL,
 	};
 	struct exec_case *exec_case = exec_case_find(&gate->cases, token);
 	struct exec_entry entry = { .pid = pid, .subject = exec_case->exe };

@@ -255,7 +255,7 @@ static int broke(void *context, enum peer_fault fault)
 		if (gate->waits[i].id)
 			r = answer_wait(gate, &gate->waits[i], NULL,
 					fault == PEER_LATE && gate->late ? gate->late
-									 : "what judges commands has failed");
+									 : "the check of commands has failed");
 	gate->late = NULL;
 	return r;
 }
@@ -270,11 +270,11 @@ static bool is_to_be_seen(const struct verifier *gate, uint64_t now_ns)
 static const char *why_late(struct verifier *gate, uint64_t now_ns)
 {
 	if (now_ns - gate->heard_ns >= patience_ns(gate))
-		return gate->peer.state == PEER_STARTING ? "what judges commands took too long to start"
-							 : "what judges commands took too long";
+		return gate->peer.state == PEER_STARTING ? "the check of commands took too long to start"
+							 : "the check of commands took too long";
 	if (is_to_be_seen(gate, now_ns) &&
 	    clock_computed_by_ns(gate->peer.process.pid) == gate->computed_ns)
-		return "what judges commands stands still";
+		return "the check of commands does not answer";
 	return NULL;
 }
 
@@ -524,7 +524,7 @@ int verifier_ask(struct verifier *gate, const struct watch_exec *exec, uint64_t 
 	}
 	if (r < 0)
 		return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
-					"nobody can tell what is executed: it cannot be looked at", ret_outcome);
+					"it is not known what is executed, because it cannot be read", ret_outcome);
 	name = name_to_judge(gate, exec, path);
 	if (fd < 0 && !name)
 		return 0;
@@ -532,7 +532,7 @@ int verifier_ask(struct verifier *gate, const struct watch_exec *exec, uint64_t 
 	if (r < 0)
 		return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
 					r == -ENOENT ? "there are no rules, or atoll-verify is missing"
-						     : "what judges commands cannot be started", ret_outcome);
+						     : "the check of commands cannot be started", ret_outcome);
 	wait = add_wait(gate, exec, name ? name : exec->exe, token);
 	if (!wait)
 		return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe, too_many, ret_outcome);
@@ -544,7 +544,7 @@ int verifier_ask(struct verifier *gate, const struct watch_exec *exec, uint64_t 
 		return 1;
 	free_wait(gate, wait);
 	return verifier_conclude_unknown(gate->run, &gate->noted, exec->pid, exec->exe,
-				       "what judges commands cannot be reached",
+				       "the check of commands cannot be reached",
 				       ret_outcome);
 }
 

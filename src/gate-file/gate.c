@@ -355,7 +355,7 @@ static int ask_about(struct file_gate *gate, const struct watch_file *event, con
 		return 0;
 	if (question && question->is_answered) {
 		outcome = (struct queue_outcome){ .rule = { question->rule, "", 0 },
-						   .reason = "a person, or their silence, refused it", .hint = "" };
+						   .reason = "a person refused it, or did not answer", .hint = "" };
 		return refuse_by_answer(gate, event, path, &outcome);
 	}
 	if (!question)

@@ -29,19 +29,19 @@ const struct gate_refusal_text gate_refusal_texts[GATE_REFUSAL_COUNT] = {
 
 /* By enum net_limit; the last one is what the gate itself can take. */
 static const struct gate_refusal_text limit_texts[NET_LIMIT_COUNT + 1] = {
-	[NET_LIMIT_TOTAL] = { .reason = "the bytes that the network may move are used up",
-			      .hint = "there are no more for this run" },
-	[NET_LIMIT_IN] = { .reason = "the bytes that may come in are used up",
-			   .hint = "there are no more for this run" },
-	[NET_LIMIT_OUT] = { .reason = "the bytes that may go out are used up",
-			    .hint = "there are no more for this run" },
+	[NET_LIMIT_TOTAL] = { .reason = "the limit of network bytes is used up",
+			      .hint = "this run gets no more" },
+	[NET_LIMIT_IN] = { .reason = "the limit of incoming bytes is used up",
+			   .hint = "this run gets no more" },
+	[NET_LIMIT_OUT] = { .reason = "the limit of outgoing bytes is used up",
+			    .hint = "this run gets no more" },
 	[NET_LIMIT_REQUESTS] = { .reason = "there are too many requests for the limits of the policy",
 				 .hint = "wait for as long as the answer says, and send fewer at one time" },
 	[NET_LIMIT_NEW_CONNECTIONS] = { .reason = "too many connections were begun in this time",
 					.hint = "wait, and use a connection for more than one request" },
 	[NET_LIMIT_CONNECTIONS] = { .reason = "there are too many connections at one time",
 				    .hint = "close some, or use fewer at one time" },
-	[NET_LIMIT_HOSTS] = { .reason = "there is room for no further host",
+	[NET_LIMIT_HOSTS] = { .reason = "no further host can be connected to",
 			      .hint = "those that were connected to before can still be reached" },
 	[NET_LIMIT_LABELS] = { .reason = "the names under this wildcard are used up: more could carry data out",
 			       .hint = "have hosts that are needed listed by their full names, or `limits: {labels: "

@@ -271,7 +271,8 @@ int policy_change_begin(struct net_gate *gate, int snapshot_fd, const struct pol
 		return refuse(err, ENOBUFS, "the policy was changed too often", "start a new run");
 	r = read_snapshot(snapshot_fd, &next);
 	if (r < 0)
-		return refuse(err, -r, "what came is no compiled policy", "are atoll and the box of one version?");
+		return refuse(err, -r, "what was received is not a compiled policy", "check whether atoll and the "
+										     "sandbox have the same version");
 	r = check_next(gate, snapshot_policy(next.snapshot), err);
 	if (r < 0) {
 		snapshot_free(next.snapshot);

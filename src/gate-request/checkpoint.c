@@ -41,7 +41,7 @@ static int on_end(void *context, const char *name, const char *why)
 	pause_after(&gate->checkpoint);
 	if (!name || str_format(reason, sizeof reason, "checkpoint %s was taken", name) < 0)
 		return reply(gate, id, DESK_UNANSWERED, "no checkpoint could be taken",
-			     "it is too large, or nothing is staged here; `atoll snapshot --turn` outside says why");
+			     "it is too large, or nothing is staged here; outside, `atoll snapshot --turn` says why");
 	return reply(gate, id, DESK_ALLOWED, reason, "");
 }
 
@@ -63,7 +63,7 @@ int access_checkpoint_take(struct access_gate *gate, uint32_t id, const char *te
 
 	/* What is recent serves as well: a hook is no failure for that. */
 	if (checkpoint->id || clock_monotonic_ns() < checkpoint->free_ns)
-		return reply(gate, id, DESK_ALLOWED, "skipped: another checkpoint is as good as this one", "");
+		return reply(gate, id, DESK_ALLOWED, "skipped: there is a recent checkpoint already", "");
 	checkpoint->id = id;
 	checkpoint->started_ns = clock_monotonic_ns();
 	if (snapshot_job_start(&checkpoint->job, "--turn", *text ? text : "turn") == 0)

@@ -184,7 +184,7 @@ int access_token_present(struct access_gate *gate, uint32_t id, const void *text
 
 	if (!*gate->run->request->token.keys)
 		return refuse(gate, id, "nowhere", NULL, "the token is refused: there is no place for keys outside",
-			      "start the sandbox by somebody with a home directory");
+			      "start the sandbox as a user with a home directory");
 	if (token->id || clock_monotonic_ns() < token->free_ns)
 		return reply(gate, id, DESK_UNANSWERED, "one token is looked at after the other",
 			     "present it again in a second");

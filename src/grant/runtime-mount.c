@@ -245,10 +245,10 @@ int runtime_mount_may_bind(const struct runtime_mounts *mounts, const char *host
 	if (is_kernel_path(host_path) || path_is_below(host_path, "/run/atoll"))
 		return refuse(err, EPERM, host_path, "the sandbox has its own", "");
 	if (is_around_view(policy, host_path))
-		return refuse(err, EISDIR, host_path, "it lies around what the sandbox has already",
+		return refuse(err, EISDIR, host_path, "it contains something that the sandbox has already",
 			      "ask for the directory or file that is needed, and for no more");
 	if (is_around_bound(mounts->table, host_path))
-		return refuse(err, EBUSY, host_path, "something in it, or it itself, was granted on its own",
+		return refuse(err, EBUSY, host_path, "it, or something in it, was granted already",
 			      "revoke that grant first (atoll grants)");
 	if (is_writable && !has_rights_to_write(mounts, host_path))
 		return refuse(err, EROFS, host_path, "a running sandbox cannot get the right to write there",
@@ -326,15 +326,15 @@ static int explain(struct err *err, int r, enum mount_step step, const char *pat
 		const char *why, *hint;
 	} steps[MOUNT_STEP_COUNT] = {
 		[MOUNT_FINE] = { "the sandbox cannot be entered", "" },
-		[MOUNT_GONE] = { "it is not what was shown any more, or cannot be read",
-				"look at what stands there, and let it be asked for again" },
-		[MOUNT_LINK] = { "a link stands on its way by now", "look at where it leads" },
+		[MOUNT_GONE] = { "it has changed since it was shown, or cannot be read",
+				"look at what is there, and have the sandbox ask again" },
+		[MOUNT_LINK] = { "its path has a symbolic link in it now", "look at where it leads" },
 		[MOUNT_KIND] = { "only files and directories can be", "" },
 		[MOUNT_BELOW] = { "a file system of the kernel's own is mounted below it",
 				 "grant a directory in it that has none" },
 		[MOUNT_MASK] = { "a name in it that the policy masks cannot be covered",
 				"grant a directory in it that has no masked names, or grant it for reading" },
-		[MOUNT_TREE] = { "its file system does not let it be restricted",
+		[MOUNT_TREE] = { "its file system does not allow restrictions",
 				"list it in the policy, and start again" },
 		[MOUNT_PLACE] = { "something else is in its place inside, or no place can be made for it",
 				 "list it in the policy, and start again" },

@@ -284,7 +284,7 @@ def test_confidence_only_tightens(sandbox):
     for confidence, level in (("low", "low"), ("0.05", "none"), ("0.5", "medium"), ("high", "medium"), ("1", "medium")):
         done = sandbox.run(["/bin/true"], options=["--confidence", confidence])
         assert done.code == 0 and level_of(sandbox, done) == level, done
-        assert ("so little confidence was given" in done.err) == (level != "medium"), done
+        assert ("because of the low confidence" in done.err) == (level != "medium"), done
     path = policy(sandbox, "agent: sure, start: low")
     done = sandbox.run(["/bin/true"], policy=path, options=["--confidence", "1"])
     assert level_of(sandbox, done) == "low", done

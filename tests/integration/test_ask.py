@@ -544,7 +544,7 @@ def test_a_question_of_a_connection_whose_program_died_waits_no_longer(session_o
     refused = [entry for entry in session.records("net.connect") if entry["verdict"] == "deny"]
     assert [(entry["subject"], entry["detail"]["port"]) for entry in refused] == [("web.test", server.port)]
     told = session.box.run_atoll("exec", session.id, "--", "cat", "/run/atoll/denials.jsonl").out
-    assert "given up before anybody answered" in told and f"atoll approve {second['number']}" in told
+    assert "gave up before anybody answered" in told and f"atoll approve {second['number']}" in told
 
 
 @pytest.mark.needs("curl")

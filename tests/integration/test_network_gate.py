@@ -649,7 +649,7 @@ def test_a_host_that_is_not_there_is_named_at_the_end(sandbox, plain):
         port = nobody.getsockname()[1]
         policy = allow(sandbox, port, plain.port)
         done = sandbox.run(f"curl -sS http://web.test:{port}/; true", policy=policy, env=test_hosts())
-    said = f"let out, but no server answered: web.test:{port}: ECONNREFUSED; more: atoll log --net {done.session}"
+    said = f"connected, but no server answered: web.test:{port}: ECONNREFUSED; more: atoll log --net {done.session}"
     assert said in done.err, done
     there = sandbox.run(f"curl -sS http://web.test:{plain.port}/", policy=policy, env=test_hosts())
     assert there.code == 0 and "no server answered" not in there.err, there

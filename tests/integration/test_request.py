@@ -366,7 +366,7 @@ def test_only_the_object_that_was_shown_comes_in(sandbox, session):
         wait_until(lambda: person.errors, what="the box tells the person as well")
         person.answer = swap_for_directory
         refused = inside.settle(want="file.read", subject=str(sandbox.home / "other"))
-        assert refused["verdict"] == "denied" and "not what was shown" in refused["reason"], refused
+        assert refused["verdict"] == "denied" and "has changed since it was shown" in refused["reason"], refused
         assert inside.do(read(shown / "file")) == "FileNotFoundError"
         # The same question about what stands there now.
         person.answer = lambda question: (True, SESSION, 0)
@@ -384,7 +384,8 @@ def test_what_replaced_what_was_shown_can_be_asked_for_again(sandbox, session):
     with Person(sandbox, inside.id, lambda question: (True, SESSION, 0)) as person:
         # The yes to what is listed.
         wait_until(lambda: person.errors, what="the box tells the person that it is another file")
-        assert "not what was shown" in str(person.errors[0]) and inside.do(read(path)) == "FileNotFoundError"
+        assert "has changed since it was shown" in str(person.errors[0])
+        assert inside.do(read(path)) == "FileNotFoundError"
         assert inside.settle(want="file.read", subject=str(path))["verdict"] == "allowed"
         assert inside.do(read(path)) == "new"
 

@@ -254,26 +254,26 @@ def test_many_flagged_paths_are_one_short_command(sandbox, layered):
 
 def test_a_second_run_says_once_what_it_does_not_see_and_how_to_go_on(sandbox):
     first = sandbox.run(["sh", "-c", "echo 1 >made"])
-    assert "is not applied, so this run does not see it" not in first.err, first
+    assert "are not applied, so this run does not see them" not in first.err, first
     second = sandbox.run(["sh", "-c", "test -e made && echo seen; echo 2 >second"])
-    told = re.search(r"go on from it: (atoll run --continue (\S+) -- .*)$", second.err, re.M)
+    told = re.search(r"to continue with them: (atoll run --continue (\S+) -- .*)$", second.err, re.M)
     assert told and told.group(2) == first.session and "seen" not in second.out, second
     # Said before anything runs, once, and the command is one to be copied.
-    assert second.err.index("go on from it") < second.err.index("nothing on disk has changed yet"), second
+    assert second.err.index("to continue with them") < second.err.index("nothing on disk has changed yet"), second
     assert second.err.count(first.session) == 3, second
     words = shlex.split(told.group(1))
     again = sandbox.run_atoll(*words[1:])
     assert again.code == 0 and again.out == "seen\n", again
     # Of the newest one the next run says it, and the run behind that does not say it again.
-    assert "go on from it" in sandbox.run(["true"]).err
-    assert "go on from it" not in sandbox.run(["true"]).err
-    assert "go on from it" not in sandbox.run(["true"], options=["-q"]).err
+    assert "to continue with them" in sandbox.run(["true"]).err
+    assert "to continue with them" not in sandbox.run(["true"]).err
+    assert "to continue with them" not in sandbox.run(["true"], options=["-q"]).err
 
 
 def test_a_session_that_was_applied_is_not_told_of(sandbox):
     first = sandbox.run(["sh", "-c", "echo 1 >made"])
     assert sandbox.run_atoll("apply", first.session).code == 0
-    assert "go on from it" not in sandbox.run(["true"]).err
+    assert "to continue with them" not in sandbox.run(["true"]).err
 
 
 def test_rehearse_says_what_can_be_taken_back_and_changes_nothing(sandbox, layered):

@@ -144,7 +144,7 @@ def test_a_fork_of_links_that_writes_nothing_is_what_it_stands_on(staged):
     origin, before = staged.session, staged.show(staged.session)
     times = "stat -c %Y d d/e b; ls directory"
     said = staged.atoll("fork", origin, "--", "sh", "-c", "cat b x >/dev/null; " + times)
-    assert "nothing was changed; what it stands on stays as it was" in said.err, said
+    assert "nothing was changed; the layers below stay as they were" in said.err, said
     assert said.out == staged.fork([origin], times)
     assert said.out.split()[:2] == ["978307200"] * 2 and said.out.split()[-1] == "x"
     assert staged.show(staged.session) == before
@@ -162,7 +162,7 @@ def test_what_is_too_much_to_keep_together_is_told(staged):
     staged.run("dd if=/dev/urandom of=a bs=1M count=257 status=none; ln a b; echo x > x; ln x y")
     said = staged.atoll("fork", staged.session, "--", "sh", "-c", "echo 1 > x; cat y; : > a; stat -c %s a b")
     assert said.out == f"1\n0\n{257 << 20}\n"
-    assert "the names of 1 staged file part where one is written to: too much to copy" in said.err
+    assert "the hard links of 1 staged file cannot be kept: too much to copy" in said.err
 
 
 def test_a_fork_of_many_files_without_links_looks_at_none(staged):
@@ -467,7 +467,7 @@ def test_a_fork_that_writes_nothing_is_what_it_stands_on(staged):
     origin = staged.session
     report = staged.sandbox.report_path()
     done = staged.atoll("fork", origin, "--report", report, "--", "true")
-    assert "nothing was changed; what it stands on stays as it was" in done.err
+    assert "nothing was changed; the layers below stay as they were" in done.err
     said = json.loads(report.read_text())
     assert said["changes"] == {**said["changes"], "added": 0, "kept": True, "as_origin": True}
     assert staged.show(said["session"]) == staged.show(origin) != {}

@@ -160,4 +160,4 @@ def test_more_at_one_time_than_can_be_tried(sandbox, session):
     script = sandbox.write(sandbox.project / "many.sh", command.replace("&;", "&") + "\nwait\n", 0o755)
     sandbox.run_atoll("exec", session, "--", "/bin/bash", str(script))
     texts = [one["detail"]["text"] for one in records(sandbox, session) if one["detail"]["phase"] == "tried"]
-    assert any("too much is tried" in text for text in texts), texts
+    assert any("too many trials" in text for text in texts), texts

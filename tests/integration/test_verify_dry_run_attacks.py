@@ -147,4 +147,4 @@ def test_who_tries_without_end_is_asked_about(sandbox, session):
     untried = [one["text"] for one in tried(sandbox, session) if one["result"] == "failed"]
     assert len(codes) == 40 and codes.count("126") == len(untried) >= 40 - most, (codes, untried)
     # Some meet others that are just being removed.
-    assert set(untried) - {"too much is tried at one time"} == {"too much was tried lately"}, untried
+    assert set(untried) - {"too many trials run at one time"} == {"too much was tried lately"}, untried

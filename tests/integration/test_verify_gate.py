@@ -128,8 +128,8 @@ def test_nobody_can_judge(sandbox, how):
     found = [one for one in records(sandbox, session) if one["rule"] == "verify.unknown.verifier"]
     assert found and found[0]["verdict"] == "deny", found
     (finding,) = found[0]["detail"]["findings"]
-    why = {"killed": "has failed", "stopped": "stands still"}
-    assert finding["reason"] == f"what judges commands {why[how]}", found
+    why = {"killed": "has failed", "stopped": "does not answer"}
+    assert finding["reason"] == f"the check of commands {why[how]}", found
     assert sandbox.run_atoll("exec", session, "--", "sh", "-c", "echo again").out == "again\n"
     assert verifier(sandbox) != judge
     sandbox.run_atoll("stop", session)
@@ -193,7 +193,7 @@ def test_a_judge_that_is_given_little_time_has_not_failed(sandbox):
     assert child.wait(timeout=60) == 0
     assert verifier(sandbox) == judge
     reasons = [finding["reason"] for entry in records(sandbox, session) for finding in entry["detail"]["findings"]]
-    assert not [one for one in reasons if one.startswith("what judges commands")], reasons
+    assert not [one for one in reasons if one.startswith("the check of commands")], reasons
     sandbox.run_atoll("stop", session)
 
 
@@ -210,7 +210,7 @@ def test_a_judge_with_much_to_do_has_not_failed(sandbox):
     assert done.out == "all\n" and verifier(sandbox) == judge, done
     reasons = [finding["reason"] for entry in records(sandbox, session) for finding in entry["detail"]["findings"]]
     assert "too many commands wait to be judged" in reasons, reasons
-    assert not [one for one in reasons if one.startswith("what judges commands")], reasons
+    assert not [one for one in reasons if one.startswith("the check of commands")], reasons
     # What it was told before is worked off, and then it judges as ever.
     wait_until(lambda: sandbox.run_atoll("exec", session, "--", "sh", "-c", DEED).code == 126, 60, "it judges again")
     sandbox.run_atoll("stop", session)

@@ -150,7 +150,7 @@ int link_on_run(void *context, struct frame *frame, int *fds, size_t fd_count)
 		       (run.tag && strlen(run.tag) > COMMAND_TAG_MAX)))
 		r = -EBADMSG;
 	if (r == 0 && freeze_is_on(client->box->run.freeze))
-		r = link_reply_errno(client, ticket, "exec", EBUSY, "everything in this sandbox stands still");
+		r = link_reply_errno(client, ticket, "exec", EBUSY, "everything in this sandbox is frozen");
 	else if (r == 0 && run.user && !command_user_is_own(client->box, run.user))
 		r = refuse_user(client, ticket, run.user);
 	else if (r == 0 && !link_is_ending(client, ticket) && (r = prepare_run(client, &run, &err)) != 0)

@@ -28,7 +28,7 @@ static const char *what_of(enum files_operation operation, int errnum)
 	case EAGAIN:
 		return "something inside changed the path meanwhile";
 	default:
-		return "the file system inside says no";
+		return "the file system inside refuses it";
 	}
 }
 

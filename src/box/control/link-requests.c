@@ -186,7 +186,7 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	if (link_is_ending(client, ticket))
 		return 0;
 	if (client->link->change_ticket)
-		return link_reply_errno(client, ticket, "policy", EBUSY, "another change is on its way");
+		return link_reply_errno(client, ticket, "policy", EBUSY, "another change is not finished yet");
 	client->link->change_ticket = ticket;
 	r = policy_change_begin(&client->box->gates.net, fds[0], &asker, &err);
 	if (r >= 0)
@@ -365,7 +365,7 @@ static int on_status(void *context, struct frame *frame, int *fds, size_t fd_cou
 	json_init(&json, &text);
 	status_put(client->box, control_is_followed(client->box), &json);
 	if (buf_error(&text))
-		return link_reply_errno(client, ticket, "status", -buf_error(&text), "there is too much to tell");
+		return link_reply_errno(client, ticket, "status", -buf_error(&text), "the answer is too long");
 	field_put_bytes(link_reply_begin(client, ticket, ERR_NONE), "status", text.bytes, text.size);
 	link_reply_send(client, NULL, 0);
 	return 0;

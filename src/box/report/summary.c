@@ -70,7 +70,7 @@ static void put_not_found(const struct box *box, const char *command, struct buf
 	buf_put_text(out, ": not found in the sandbox");
 	if (!*path) {
 		buf_put_text(out, strchr(command, '/') ? ", and not on this machine either\n"
-						       : ", and in no directory of your PATH either\n");
+						       : ", and not in a directory of your PATH either\n");
 		return;
 	}
 	if (put_unseen_directory(box, command, out))
@@ -150,7 +150,7 @@ static void put_failure(const struct box *box, struct buf *out)
 		buf_printf(out, ": cannot be the working directory in the sandbox: %s; name another one with -C\n",
 			   strerror(box->outcome.failure_errno));
 	else if (box->outcome.failure_status == 127 && !*command)
-		buf_put_text(out, "the command is an empty word, which is no program's name\n");
+		buf_put_text(out, "the command is an empty word, which cannot be the name of a program\n");
 	else if (box->outcome.failure_status == 127)
 		put_not_found(box, command, out);
 	else if (refusal)
@@ -191,11 +191,11 @@ static void put_network(const struct box *box, struct buf *out)
 {
 	const struct net_gate *gate = &box->gates.net;
 
-	put_tally(box, &gate->counts.unreached, "connection", "let out, but no server answered", out);
+	put_tally(box, &gate->counts.unreached, "connection", "connected, but no server answered", out);
 	put_tally(box, &gate->counts.untrusted, "request", "not sent", out);
 	if (!gate->failure[0])
 		return;
-	buf_printf(out, "atoll: %s: the network gate failed, and with it the network: ", box->run.request->session);
+	buf_printf(out, "atoll: %s: the network gate failed, so there is no network: ", box->run.request->session);
 	buf_put_escaped(out, box->gates.net.failure, strlen(box->gates.net.failure), SUMMARY_NAME_MAX);
 	buf_put_char(out, '\n');
 }
@@ -267,7 +267,7 @@ static void put_standing(const struct box *box, struct buf *out)
 		[TRUST_FALL_NOTE] = "nothing was taken from this session",
 		[TRUST_FALL_ASK] = "hosts of higher levels were asked about from then on",
 		[TRUST_FALL_TIGHTEN] = "hosts of higher levels were refused from then on",
-		[TRUST_FALL_FREEZE] = "it was stopped in its tracks",
+		[TRUST_FALL_FREEZE] = "it was frozen",
 	};
 	const struct agent_trust *standing = &box->detection.agent_trust;
 
@@ -318,7 +318,7 @@ static void put_changes(const struct box *box, struct buf *out)
 		return;
 	buf_printf(out, "atoll: %s: ", box->run.request->session);
 	if (staging->is_as_origin) {
-		buf_put_text(out, "nothing was changed; what it stands on stays as it was\n");
+		buf_put_text(out, "nothing was changed; the layers below stay as they were\n");
 	} else if (!staging->is_counted) {
 		buf_put_text(out, "what changed could not be counted; it is kept, and nothing on disk has "
 				  "changed yet\n");
@@ -333,7 +333,7 @@ static void put_changes(const struct box *box, struct buf *out)
 		put_number(out, counts->flagged, "flagged");
 		put_number(out, counts->conflicts, "in conflict");
 		put_number(out, counts->refused, "refused");
-		buf_put_text(out, staging->is_in_use ? "; not thrown away, for a command is at work on it\n" :
+		buf_put_text(out, staging->is_in_use ? "; not discarded, because another command uses it\n" :
 				  staging->has_changes ? "; nothing on disk has changed yet\n" :
 							 "; all of it thrown away\n");
 	}

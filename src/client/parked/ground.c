@@ -56,7 +56,7 @@ static int check_policy(const struct policy *policy, struct err *err)
 	const char *names[POLICY_SECRETS_MAX];
 
 	if (policy_secrets(policy, names))
-		return refuse(err, "it names secrets, which come with a session");
+		return refuse(err, "it names secrets, which are given to a session at its start");
 	if (policy->agent.command || policy->agent.directories || policy->agent.files)
 		return refuse(err, "it prepares the host for an agent");
 	if (publishes_fixed_ports(policy))

@@ -308,7 +308,7 @@ static const char *put_secrets(const struct requests *requests, struct exchange_
 			return r == -EOPNOTSUPP ? "its signature cannot be made anew without its body"
 						: "the credential cannot be put in";
 		if (secrets->items[number].has_come_in)
-			return "a part of the secret came in with an answer: it is not used any more";
+			return "an answer had a part of the secret in it, so the secret is not used any more";
 		if (is_taken(secrets, done, injection))
 			return "two rules put different secrets into the same place of this request";
 		done |= UINT64_C(1) << i;

@@ -299,14 +299,14 @@ static enum http1_result feed_head(struct http1 *http, const uint8_t *bytes, siz
 	grown[http->size] = 0;
 	*ret_used += wanted;
 	if (!is_of_http(http))
-		return refuse(http, "it does not begin as HTTP/1 does");
+		return refuse(http, "it does not begin like HTTP/1");
 	return end ? end_head(http) : HTTP1_MORE;
 }
 
 /* Why content did not go on. */
 static enum http1_result refuse_content(struct http1 *http)
 {
-	return refuse(http, http->is_stopped ? "what it carries may not go on" : "there is no memory");
+	return refuse(http, http->is_stopped ? "its content must not be passed on" : "there is no memory");
 }
 
 static enum http1_result end_body(struct http1 *http)

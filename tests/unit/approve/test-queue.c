@@ -432,7 +432,7 @@ static void who_gives_up_or_ends_was_refused(void **state)
 	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
 	assert_int_equal(queue_give_up(&fixture->queue, &waiter, &outcome), 1);
 	assert_int_equal(outcome.verdict, QUEUE_UNANSWERED);
-	assert_non_null(strstr(outcome.reason, "given up before anybody answered"));
+	assert_non_null(strstr(outcome.reason, "gave up before anybody answered"));
 	assert_non_null(strstr(outcome.hint, "atoll approve 1"));
 	queue_forget(&fixture->queue, &waiter);
 	assert_int_equal(queue_give_up(&fixture->queue, &waiter, &outcome), 0);

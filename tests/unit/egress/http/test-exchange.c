@@ -538,7 +538,7 @@ static void test_other_protocols_are_told_at_once(void **state)
 
 		wire_init(&wire);
 		ask(&wire, beginnings[i]);
-		assert_refusal(&wire, "HTTP/1.1 400 ", "does not begin as HTTP/1 does");
+		assert_refusal(&wire, "HTTP/1.1 400 ", "does not begin like HTTP/1");
 	}
 }
 
