@@ -56,6 +56,21 @@ def test_a_pause_without_memory_keeps_the_files(service):
     assert service.ask("KILL", sandbox=made["sandbox"]).status == 204
 
 
+def test_a_kill_wins_over_what_is_under_way(service):
+    """Whichever comes first, both are answered and nothing stays."""
+    for values in ({"memory": 0}, {"memory": 1}):
+        for _ in range(4):
+            made = service.create()
+            pause = service.send("PAUSE", key=service.key, sandbox=made["sandbox"], **values)
+            kill = service.send("KILL", key=service.key, sandbox=made["sandbox"])
+            again = service.send("CONNECT", key=service.key, sandbox=made["sandbox"])
+            assert service.wait(kill).status == 204
+            assert service.wait(pause).status in (204, 404, 502)
+            assert service.wait(again).status in (404, 409, 502)
+            assert service.ask("GET", sandbox=made["sandbox"]).status == 404
+    assert service.list() == []
+
+
 def test_a_pause_with_memory_keeps_processes(service):
     made = service.create()
     counter = service.start_command(made, ["/bin/bash", "-c", "for i in $(seq 1000); do echo $i; sleep 0.02; done"])

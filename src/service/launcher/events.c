@@ -20,6 +20,7 @@ static void on_ready(struct sandbox *sandbox)
 		return;
 	sandbox->creator = NULL;
 	sandbox->state = SANDBOX_RUNNING;
+	sandbox->beginning.stored[0] = 0;
 	if (lifecycle_store(sandbox) < 0) {
 		if (call)
 			lifecycle_failed(call, ATOLL_E_STATE, "the database cannot be written", "");
@@ -33,7 +34,7 @@ static void on_ready(struct sandbox *sandbox)
 		lifecycle_created(sandbox, call);
 	metrics_begin(sandbox);
 	if (lifecycle_policy(sandbox, NULL, &found, NULL) == 0)
-		pool_want(sandbox->daemon, &found, !sandbox->is_pooled);
+		pool_want(sandbox->daemon, &found, !sandbox->beginning.is_pooled);
 }
 
 static void on_failed(struct sandbox *sandbox, const atoll_record *event)
@@ -42,8 +43,8 @@ static void on_failed(struct sandbox *sandbox, const atoll_record *event)
 	struct call *call = sandbox->creator;
 	uint64_t code = 0;
 
-	if (sandbox->is_pooled && sandbox->state == SANDBOX_CREATING) {
-		sandbox->is_given_up = true;
+	if (sandbox->beginning.is_pooled && sandbox->state == SANDBOX_CREATING) {
+		sandbox->beginning.is_given_up = true;
 		return;
 	}
 	atoll_get_string(event, "what", &what);
@@ -60,7 +61,7 @@ static bool on_end(struct sandbox *sandbox, const atoll_record *event)
 	struct call *call = sandbox->creator;
 	const char *ended = "lost";
 
-	if (sandbox->is_given_up && sandbox->is_pooled && sandbox->state == SANDBOX_CREATING) {
+	if (sandbox->beginning.is_given_up && sandbox->beginning.is_pooled && sandbox->state == SANDBOX_CREATING) {
 		lifecycle_start_anew(sandbox);
 		return true;
 	}
@@ -75,6 +76,10 @@ static bool on_end(struct sandbox *sandbox, const atoll_record *event)
 	}
 	if (call)
 		lifecycle_failed(call, ATOLL_E_STATE, "the sandbox could not be started", ended);
+	if (sandbox->state == SANDBOX_CREATING && sandbox->beginning.stored[0]) {
+		lifecycle_store_again(sandbox);
+		return false;
+	}
 	if (sandbox->state != SANDBOX_KILLING) {
 		lifecycle_tell(sandbox, SERVICE_GONE, ended);
 		(void)!call_note(sandbox->daemon, "sandbox.end", sandbox->id, ended);

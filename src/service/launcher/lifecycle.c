@@ -50,9 +50,26 @@ static void release(struct sandbox *sandbox)
 	sandbox->handle = NULL;
 }
 
+/* Whoever waits for something else than an answer of the box. */
+static void fail_waiting(struct sandbox *sandbox)
+{
+	struct call *creator = sandbox->creator, *sleeper = sandbox->sleepers;
+
+	sandbox->creator = sandbox->sleepers = NULL;
+	if (creator)
+		lifecycle_failed(creator, ATOLL_E_GONE, "the sandbox has ended", "");
+	while (sleeper) {
+		struct call *next = sleeper->next;
+
+		call_fail_atoll(sleeper, ATOLL_E_GONE, "the sandbox has ended", "");
+		sleeper = next;
+	}
+}
+
 void lifecycle_let_go(struct sandbox *sandbox)
 {
 	await_gone(sandbox);
+	fail_waiting(sandbox);
 	release(sandbox);
 }
 
@@ -61,6 +78,7 @@ void lifecycle_forget(struct sandbox *sandbox)
 	struct daemon *daemon = sandbox->daemon;
 
 	await_gone(sandbox);
+	fail_waiting(sandbox);
 	release(sandbox);
 	(void)!database_remove_sandbox(daemon->store, sandbox->id);
 	daemon_note_change(daemon);
@@ -102,6 +120,15 @@ void lifecycle_wake(struct sandbox *sandbox)
 
 	daemon_wake_at(sandbox->daemon, clock_monotonic_ns() +
 		       (sandbox->end_ms > now_ms ? (sandbox->end_ms - now_ms) * NS_PER_MS : 0));
+}
+
+void lifecycle_store_again(struct sandbox *sandbox)
+{
+	(void)!str_copy(sandbox->session, sizeof sandbox->session, sandbox->beginning.stored);
+	sandbox->beginning.stored[0] = 0;
+	sandbox->state = SANDBOX_STORED;
+	(void)!lifecycle_store(sandbox);
+	lifecycle_put_away(sandbox);
 }
 
 void lifecycle_put_away(struct sandbox *sandbox)
@@ -241,9 +268,9 @@ static int start(struct sandbox *sandbox, const struct origin *origin, const str
 	atoll_sandbox *handle = NULL;
 	int r = record ? set_start(sandbox, record, found->project, timeout_ms, error) : ATOLL_E_NO_MEMORY;
 
-	if (r == 0 && !origin->session && !sandbox->is_given_up)
+	if (r == 0 && !origin->session && !sandbox->beginning.is_given_up)
 		handle = pool_take(sandbox->daemon, found, record);
-	sandbox->is_pooled = handle != NULL;
+	sandbox->beginning.is_pooled = handle != NULL;
 	if (r == 0 && !handle)
 		r = set_walls(sandbox, record, error);
 	if (r == 0 && origin->snapshot)
@@ -345,12 +372,14 @@ void lifecycle_begin_again(struct sandbox *sandbox, struct call *call, uint64_t 
 		return;
 	}
 	(void)!str_copy(before, sizeof before, sandbox->session);
+	(void)!str_copy(sandbox->beginning.stored, sizeof sandbox->beginning.stored, before);
 	sandbox->state = SANDBOX_CREATING;
 	sandbox->end_ms = timeout_ms ? lifecycle_now_ms() + timeout_ms : 0;
 	r = start(sandbox, &origin, &found, timeout_ms, &error);
 	if (r < 0) {
 		sandbox->state = SANDBOX_STORED;
 		(void)!str_copy(sandbox->session, sizeof sandbox->session, before);
+		sandbox->beginning.stored[0] = 0;
 		call_fail_atoll(call, r, error.what, error.hint);
 		return;
 	}

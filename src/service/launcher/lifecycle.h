@@ -75,5 +75,8 @@ void lifecycle_wake(struct sandbox *sandbox);
 /* It has ended, and what it staged is kept: nothing runs any more. */
 void lifecycle_put_away(struct sandbox *sandbox);
 
+/* It could not begin again: it is stored as before. */
+void lifecycle_store_again(struct sandbox *sandbox);
+
 /* Begins a stored sandbox anew from what it staged; the call is answered with 201 once it lives. */
 void lifecycle_begin_again(struct sandbox *sandbox, struct call *call, uint64_t timeout_ms);

@@ -22,10 +22,23 @@ static void fail_or_note(struct sandbox *sandbox, struct call *call, const struc
 		(void)!call_note(sandbox->daemon, "sandbox.pause", sandbox->id, outcome->what);
 }
 
+/* It was killed while it changed: nothing else becomes of it. */
+static bool is_ending(struct sandbox *sandbox, struct call *call)
+{
+	if (sandbox->state != SANDBOX_KILLING)
+		return false;
+	sandbox->is_changing = false;
+	if (call)
+		call_fail_unknown(call);
+	return true;
+}
+
 /* ---- pause ---- */
 
 static void held(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
 {
+	if (is_ending(sandbox, call))
+		return;
 	sandbox->is_changing = false;
 	if (outcome->code) {
 		sandbox->state = SANDBOX_RUNNING;
@@ -42,6 +55,8 @@ static void held(struct sandbox *sandbox, struct call *call, const struct outcom
 
 static void stopped(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
 {
+	if (is_ending(sandbox, call))
+		return;
 	if (outcome->code && outcome->code != ATOLL_E_GONE) {
 		sandbox->is_changing = false;
 		sandbox->state = SANDBOX_RUNNING;
@@ -64,6 +79,8 @@ static void kept(struct sandbox *sandbox, struct call *call, const struct outcom
 	uint64_t ticket = 0;
 	int r;
 
+	if (is_ending(sandbox, call))
+		return;
 	if (outcome->code) {
 		sandbox->is_changing = false;
 		fail_or_note(sandbox, call, outcome);
@@ -189,6 +206,8 @@ static void set_time(struct sandbox *sandbox, struct call *call)
 
 static void thawed(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
 {
+	if (is_ending(sandbox, call))
+		return;
 	sandbox->is_changing = false;
 	if (outcome->code) {
 		call_fail_atoll(call, outcome->code, outcome->what, outcome->hint);
@@ -207,7 +226,7 @@ static void woken(struct sandbox *sandbox, struct call *call, const struct outco
 	uint64_t timeout_ms = service_number(sandbox->made.message, "timeout_ms", TIMEOUT_DEFAULT_MS);
 
 	sandbox->is_changing = false;
-	if (!outcome->code) {
+	if (!outcome->code && sandbox->state == SANDBOX_PAUSED) {
 		sandbox->state = SANDBOX_RUNNING;
 		sandbox->end_ms = lifecycle_now_ms() + timeout_ms;
 		(void)!lifecycle_store(sandbox);

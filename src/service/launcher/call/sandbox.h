@@ -48,6 +48,13 @@ struct commands {
 	bool is_catching_up;               /* the box is being asked which there are */
 };
 
+/* How it came to be. */
+struct beginning {
+	bool is_pooled;                    /* it waited in the pool before */
+	bool is_given_up;                  /* and could not be used: it starts anew */
+	char stored[SESSION_ID_SIZE];      /* what it is about to begin again from; "": nothing */
+};
+
 struct sandbox {
 	struct sandbox *next_of_bucket, *older, *newer;
 	struct daemon *daemon;
@@ -56,8 +63,7 @@ struct sandbox {
 	enum sandbox_state state;
 	bool is_changing;                  /* on its way to another state: further changes are refused */
 	bool is_known;                     /* READY was heard */
-	bool is_pooled;                    /* it waited in the pool before */
-	bool is_given_up;                  /* and could not be used: it starts anew */
+	struct beginning beginning;
 	uint64_t created_ms, end_ms;       /* since 1970; end 0: never */
 	uint64_t left_ms;                  /* of a paused one: how long it had when that began */
 	struct kept made, network;
