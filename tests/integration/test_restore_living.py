@@ -93,6 +93,23 @@ def test_names_of_one_file_attributes_and_closed_directories(staged):
     assert seen == "linked\none\n711 1000\n0\nx\nls: cannot access 'gone': No such file or directory\nb'v'\n", seen
 
 
+def test_links_that_lead_elsewhere_are_replaced_and_not_followed(staged):
+    """What the agent puts in the place of a directory, and under the name that a restored file has at first."""
+    outside = staged.sandbox.make_directory(staged.sandbox.base / "outside")
+    staged.sandbox.write(outside / "x", "the person's\n")
+    session = staged.detach()
+    staged.exec(session, "mkdir -p d/e; echo mine >d/x; echo mine >d/e/x; echo 1 >a")
+    staged.atoll("snapshot", session, "one")
+    staged.exec(session, f"""rm -r d; ln -s {outside} d; mkdir /tmp/other; echo theirs >/tmp/other/x; mkdir d2
+        for i in 0 1 2; do ln -s /tmp/other/x .atoll-restore-$i; done; rm a; ln -s /tmp/other/x a; cat a""")
+    # The link does lead there, for whoever follows it.
+    assert (staged.sandbox.staged("d", session)).resolve() == outside
+    restore(staged, "one")
+    assert staged.exec(session, "cat d/x d/e/x a /tmp/other/x; ls -A | grep -c atoll; true") == \
+        "mine\nmine\n1\ntheirs\n0\n"
+    assert (outside / "x").read_text() == "the person's\n" and [path.name for path in outside.iterdir()] == ["x"]
+
+
 def test_a_restore_that_is_killed_leaves_the_name_of_what_was_there(staged):
     """The box lets everything go on, and the checkpoint leads back."""
     session = staged.detach()
