@@ -165,8 +165,11 @@ class Service:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=20)
+        said = self.said()
         self.finish()
         self.end_front()
+        assert code == 0, said[-3000:]
 
     def finish(self):
         self.process.wait(timeout=20)
