@@ -113,12 +113,18 @@ def test_one_flag_starts_a_strict_level_without_a_cgroup(sandbox, level):
 def test_limits_name_what_works_in_the_place_of_what_does_not(sandbox, level):
     policy = sandbox.policy(f"atoll: 1\nextends: {level}\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n")
     text = sandbox.run(["cat", "/run/atoll/limits.md"], policy=policy).out
-    # At level high programs may make namespaces of their own.
-    for words in ("docker, podman", "perf", *([] if level == "high" else ["--no-sandbox", "bwrap"])):
+    # At level high programs may make namespaces of their own, and no mounts.
+    for words in ("docker, podman", "perf", "bwrap, flatpak", *([] if level == "high" else ["--no-sandbox"])):
         assert words in text, words
-    policy = sandbox.policy("atoll: 1\nextends: medium\nexec: {namespaces: true}\n")
+
+
+@pytest.mark.parametrize("value", ["true", "mounts"])
+def test_limits_do_not_warn_of_what_the_policy_lets_work(sandbox, value):
+    policy = sandbox.policy(f"atoll: 1\nextends: medium\nexec: {{namespaces: {value}}}\n"
+                            "resources: {memory: unlimited}\n")
     text = sandbox.run(["cat", "/run/atoll/limits.md"], policy=policy).out
-    assert "--no-sandbox" not in text and "bwrap" not in text and "docker, podman" in text, text
+    assert "--no-sandbox" not in text and "docker, podman" in text, text
+    assert ("bwrap, flatpak" in text) == (value == "true"), text
 
 
 @pytest.mark.needs("bash")
