@@ -2,6 +2,7 @@
 // What a program that uses the npm package e2b does, call by call: one JSON line a call, {"call", "ok", "detail"}.
 // Arguments: the package's directory. Environment: the three variables that `atoll serve` prints.
 import { createRequire } from 'node:module'
+import http from 'node:http'
 import path from 'node:path'
 
 const { Sandbox } = createRequire(path.join(process.argv[2], 'package.json'))(process.argv[2])
@@ -133,6 +134,34 @@ call('files as the sandbox sees them', async () => {
   await sandbox.commands.run('ln -s /etc/hostname link; echo $$ > mine')
   same(await sandbox.files.read('link'), (await sandbox.commands.run('cat /etc/hostname')).stdout)
 })
+call('files.write gzip', async () => {
+  await sandbox.files.write('zipped', 'z'.repeat(100000), { gzip: true })
+  same((await sandbox.files.read('zipped', { gzip: true })).length, 100000)
+})
+call('files metadata', async () => {
+  if (!sandbox.files.getInfo) return 'not in this version'
+  const made = await sandbox.files.write('tagged', 'x', { metadata: { kind: 'report' } })
+  if (!made.metadata) return 'not in this version'
+  same((await sandbox.files.getInfo('tagged')).metadata, { kind: 'report' })
+})
+const plain = (url, method, body) => new Promise((done, failed) => {
+  const to = new URL(url)
+  const request = http.request({ host: '127.0.0.1', port: to.port, path: to.pathname + to.search, method, headers: {
+    Host: `49983-${sandbox.sandboxId}.localhost:${to.port}`, ...(body && { 'Content-Type': 'application/octet-stream' }) } },
+  (answer) => {
+    let text = ''
+    answer.on('data', (piece) => { text += piece }).on('end', () => done([answer.statusCode, text]))
+  })
+  request.on('error', failed).end(body)
+})
+call('signed URLs', async () => {
+  await sandbox.files.write('signed', 'by url')
+  const url = await sandbox.downloadUrl('signed', { useSignatureExpiration: 60 })
+  same(await plain(url, 'GET'), [200, 'by url'])
+  same((await plain(url.replace('path=signed', 'path=zipped'), 'GET'))[0], 401)
+  same((await plain(await sandbox.uploadUrl('signed'), 'POST', 'anew'))[0], 200)
+  same(await sandbox.files.read('signed'), 'anew')
+})
 call('ports', async () => {
   const server = 'import http.server as h, socketserver\n' +
     'class H(h.BaseHTTPRequestHandler):\n def do_GET(self):\n  self.send_response(200); self.end_headers(); self.wfile.write(b"inside")\n' +
@@ -169,6 +198,13 @@ call('createSnapshot', async () => {
   const other = await Sandbox.create(taken.snapshotId)
   same(await other.files.read('snapshot'), 'yes')
   await other.kill()
+})
+call('fork', async () => {
+  if (!sandbox.fork) return 'not in this version'
+  await sandbox.files.write('forked', 'yes')
+  const made = (await sandbox.fork({ count: 1 })).flat().map((one) => one.sandbox ?? one)
+  same(await made[0].files.read('forked'), 'yes')
+  await made[0].kill()
 })
 call('kill while a command runs', async () => {
   const other = await Sandbox.create({ timeoutMs: 60000 })
