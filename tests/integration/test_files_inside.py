@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and ports as the sandbox sees them, for its owner: what a program inside may do, and nothing more."""
+import hashlib
 import os
 import textwrap
 
-from library import host, needs_library  # noqa: F401
+from library import DEGRADED, host, needs_library  # noqa: F401
 from test_lasting import BEGIN
 
 pytestmark = needs_library
@@ -410,3 +411,27 @@ def test_watches_are_bounded_and_end_with_their_client_and_their_process(host):
                                           (event.get("event"), event.get("of")) == (LOST, WATCH))
         wait_until(is_lost)
     """, timeout=120)
+
+
+def test_atoll_cp_copies_in_and_out_what_the_policy_lets(host):
+    sandbox = host.sandbox
+    out = sandbox.run_atoll("run", "-d", "-p", str(sandbox.policy(DEGRADED)), "--", "sleep", "1000")
+    assert out.code == 0, out
+    session = out.out.strip().splitlines()[-1]
+    source = sandbox.base / "host" / "data"
+    source.write_bytes(bytes(range(256)) * 5000)
+    source.chmod(0o644)
+    assert sandbox.run_atoll("cp", "-p", str(source), f"{session}:in/").code == 0
+    seen = sandbox.run_atoll("exec", session, "--", "sh", "-c", "wc -c <in/data; sha256sum <in/data")
+    assert seen.out.split()[:2] == ["1280000", hashlib.sha256(source.read_bytes()).hexdigest()], seen
+    back = sandbox.project / "back"
+    assert sandbox.run_atoll("cp", f"{session}:in/data", str(back)).code == 0
+    assert back.read_bytes() == source.read_bytes()
+    assert sandbox.run_atoll("cp", f"{session}:/etc/hostname", "-").out.strip()
+    for words, said in ((("nosuch:/x", "-"), "nosuch"), ((f"{session}:/nowhere", "-"), "ENOENT"),
+                        (("a", "b"), "inside"), (("/tmp", f"{session}:x"), "directory"),
+                        ((str(source), f"{session}:/usr/x"), "E"),
+                        ((f"{session}:/dev/zero", "-"), "regular")):
+        result = sandbox.run_atoll("cp", *words)
+        assert result.code == 125 and said in result.err, (words, result)
+    assert sandbox.run_atoll("stop", "-t", "0s", session).code == 0

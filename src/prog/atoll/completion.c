@@ -33,7 +33,7 @@ static const char *words_of_argument(const char *argument)
 
 static bool takes_session(const char *verb)
 {
-	static const char *const verbs[] = { "exec", "stop", "log", "snapshot", "restore", "fork", "discard",
+	static const char *const verbs[] = { "exec", "cp", "stop", "log", "snapshot", "restore", "fork", "discard",
 					     "apply", "undo", "ask", "grants" };
 
 	return names_find(verbs, ARRAY_SIZE(verbs), verb) >= 0;
@@ -42,7 +42,7 @@ static bool takes_session(const char *verb)
 /* Sessions that have ended are meant as often as others: the listing of all. */
 static const char *listing_for(const char *verb)
 {
-	static const char *const live[] = { "exec", "stop", "ask", "grants" };
+	static const char *const live[] = { "exec", "cp", "stop", "ask", "grants" };
 
 	return names_find(live, ARRAY_SIZE(live), verb) >= 0 ? "-q --names" : "-aq --names";
 }

@@ -9,6 +9,7 @@ const struct cmd *const cmd_table[] = {
 	&cmd_ask,
 	&cmd_baseline,
 	&cmd_checkpoints,
+	&cmd_cp,
 	&cmd_deny,
 	&cmd_diff,
 	&cmd_discard,

@@ -61,6 +61,7 @@ extern const struct cmd cmd_approve;
 extern const struct cmd cmd_ask;
 extern const struct cmd cmd_baseline;
 extern const struct cmd cmd_checkpoints;
+extern const struct cmd cmd_cp;
 extern const struct cmd cmd_deny;
 extern const struct cmd cmd_diff;
 extern const struct cmd cmd_discard;
