@@ -14,7 +14,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask baseline checkpoints deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
+		_atoll_reply -W 'alerts apply approve ask baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -148,6 +148,12 @@ _atoll()
 		else
 			:
 		fi ;;
+	cp)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-p --parents --help'
+		else
+			_atoll_reply -W "$(atoll ps -q --names 2>/dev/null) "
+		fi ;;
 	deny)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--json --help'
@@ -206,7 +212,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask baseline checkpoints deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
+			_atoll_reply -W 'alerts apply approve ask baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
