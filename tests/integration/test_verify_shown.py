@@ -69,7 +69,7 @@ def test_a_text_is_judged_alike_in_a_file_and_as_a_word(sandbox, text):
 
 def test_options_of_what_sudo_starts_are_not_its_own(sandbox):
     assert not any(judge(sandbox, ["sudo pacman -S x", "sudo lshw -class disk", "sudo tar -Scf x y", "sudo -- ls -i"]))
-    assert all(judge(sandbox, ["echo x | sudo -S ls", "sudo -i", "sudo -l", "sudo -u root -s"]))
+    assert all(judge(sandbox, ["echo x | sudo -S ls", "sudo -i", "sudo -u root -s"]))
 
 
 BASH = [
