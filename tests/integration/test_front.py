@@ -126,6 +126,11 @@ def test_a_page_of_ours_may_ask_first(front):
     assert status == 204 and headers["Access-Control-Allow-Headers"] == "x-api-key"
 
 
+def test_a_path_of_a_sandbox_without_its_name_says_so(front):
+    status, _, body = request(front, "GET", "/files?path=a&signature=v1_x")
+    assert status == 404 and "49983-ID.DOMAIN" in json.loads(body)["message"]
+
+
 # Processes.
 
 def test_health_says_whether_the_sandbox_is_there(front):

@@ -139,11 +139,18 @@ static bool find_route(struct exchange *exchange)
 {
 	enum route_side side = exchange->target.kind == HOST_SANDBOX ? ROUTE_ENVD : ROUTE_API;
 	int r = route_find(side, exchange->method, exchange->uri, &exchange->match);
+	struct route_match other;
 
-	if (r < 0)
-		exchange_fail(exchange, r == -ENOTSUP ? 405 : 404, CONNECT_UNKNOWN,
-			      r == -ENOTSUP ? "this path has other methods" : "there is no such path");
-	return r == 0;
+	if (r == 0)
+		return true;
+	if (r == -ENOTSUP)
+		exchange_fail(exchange, 405, CONNECT_UNKNOWN, "this path has other methods");
+	else if (side == ROUTE_API && route_find(ROUTE_ENVD, exchange->method, exchange->uri, &other) == 0)
+		exchange_fail(exchange, 404, CONNECT_UNKNOWN,
+			      "this path is a sandbox's: name it as 49983-ID.DOMAIN, or by E2b-Sandbox-Id and -Port");
+	else
+		exchange_fail(exchange, 404, CONNECT_UNKNOWN, "there is no such path");
+	return false;
 }
 
 /* Of calls by Connect: JSON alone is spoken. */

@@ -101,8 +101,8 @@ static void nonsense_is_refused(void **state)
 		"multipart/form-data; boundary=\"\"",
 		"multipart/form-data; boundary=\"a",
 		"multipart/form-data;x",
-		"multipart/form-data; "
-		"boundary=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		("multipart/form-data; "
+		 "boundary=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
 	};
 	cleanup_buf struct buf out;
 
