@@ -385,7 +385,9 @@ ATOLL_API int atoll_status(atoll_sandbox *sandbox, uint64_t *ticket, atoll_recor
 /*
  * Done inside by a process of the box with the sandbox's user, its mounts and its rules: no path leads out. Paths are
  * absolute ("~" is the caller's business). Each request is a record in the log before it happens. Files answer while
- * everything stands still. A file system inside that does not answer costs ATOLL_E_TIMEOUT, and nobody else waits.
+ * everything stands still, but nothing is changed during atoll_freeze() or a snapshot (ATOLL_E_BUSY); what was opened
+ * before can be written to. A file system inside that does not answer costs ATOLL_E_TIMEOUT, and nobody else waits for
+ * it longer than some seconds. What is written to memory (a tmpfs) is the memory of whoever writes to the descriptor.
  */
 
 enum {                           /* "flags" of ATOLL_OPEN */

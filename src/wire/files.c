@@ -143,3 +143,18 @@ int files_request_get(struct frame *frame, struct files_request *ret_request)
 	*ret_request = request;
 	return 0;
 }
+
+bool files_request_changes(const struct files_request *request)
+{
+	switch (request->operation) {
+	case FILES_OPEN:
+		return request->flags & ~(uint64_t)FILES_OPEN_READ;
+	case FILES_MKDIR:
+	case FILES_MOVE:
+	case FILES_REMOVE:
+	case FILES_SETATTR:
+		return true;
+	default:
+		return false;
+	}
+}

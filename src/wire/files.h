@@ -54,6 +54,9 @@ struct files_request {
 void files_request_put(struct buf *out, const struct files_request *request);
 int files_request_get(struct frame *frame, struct files_request *ret_request) MUST_USE;
 
+/* Whether it makes, writes, moves or removes something there, or could by what it opens. */
+bool files_request_changes(const struct files_request *request);
+
 enum files_message {
 	/* box -> atoll-files */
 	FILES_BEGIN = 1,         /* u32 uid, u32 gid, u32 whether the box is root's; fds: init's pidfd, its rules */

@@ -294,6 +294,13 @@ def test_files_answer_while_everything_stands_still(host):
         put(project + "/new", b"x")
         box.request("thaw")
         assert inside("cat new") == b"x"
+        box.request("freeze")                    # of the kind that a snapshot takes: files are of one moment
+        assert get(project + "/file") == b"hello\n"
+        for act in (lambda: put(project + "/other", b"x"), lambda: mkdir(project + "/d"),
+                    lambda: remove(project + "/new"), lambda: setattr_(project + "/new", mode=0o600)):
+            refused(E_BUSY, act)
+        box.request("thaw")
+        put(project + "/other", b"x")
     """)
 
 

@@ -94,6 +94,12 @@ void link_put_change(struct buf *out, const struct link_change *change)
 	field_put_string(out, "change", "gone");
 }
 
+/* A freeze that no person sees is for somebody who looks at the files: what he sees must be of one moment. */
+static bool is_being_copied(const struct box *box)
+{
+	return freeze_is_on(box->run.freeze) && !box->store.record.is_frozen;
+}
+
 int link_on_file(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
@@ -105,6 +111,12 @@ int link_on_file(void *context, struct frame *frame, int *fds, size_t fd_count)
 
 	if (r < 0)
 		return r;
+	if (files_request_changes(&request) && is_being_copied(client->box)) {
+		free(request.attributes);
+		err_set(&err, ERR_STATE, EBUSY, "files", "everything stands still for a moment, for a snapshot");
+		err_hint(&err, "try again");
+		return link_reply_error(client, ticket, &err);
+	}
 	r = link_is_ending(client, ticket) ? 0 : owner_ask(&client->box->owner, &request, ticket, &asker);
 	free(request.attributes);
 	if (r == -ENOENT) {
