@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import pathlib
-import shutil
 import tempfile
 import threading
 import time
@@ -22,12 +21,11 @@ OCTETS = {**INSIDE, "Content-Type": "application/octet-stream"}
 @pytest.fixture
 def front():
     # Attributes are wanted, which a file system in memory may not have.
-    place = tempfile.mkdtemp(prefix="atoll-front-", dir="/var/tmp")
-    one = Front(BIN / "atoll-front", place)
-    one.files = pathlib.Path(place)
-    yield one
-    assert one.close() == 0
-    shutil.rmtree(place)
+    with tempfile.TemporaryDirectory(prefix="atoll-front-", dir="/var/tmp") as place:
+        one = Front(BIN / "atoll-front", place)
+        one.files = pathlib.Path(place)
+        yield one
+        assert one.close() == 0
 
 
 def memory(front):
