@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/caps.h"
+
 /*
  * Raw calls: those of a libc change every thread by signals. The real and the saved id stay, so that the way back is
  * open and nobody else counts our processes; nobody of that user may signal or trace us, since we are not dumpable.
@@ -71,6 +73,23 @@ static int become(uid_t uid, gid_t gid)
 	if (r < 0)
 		identity_return();
 	return r;
+}
+
+int identity_leave(uid_t uid)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[2] = { { 0 } };
+	bool is_root = getuid() == 0 || geteuid() == 0;
+	int r = caps_bound(0);
+
+	/* Who has no CAP_SETPCAP cannot: a user without capabilities, mostly. */
+	if (r < 0 && (is_root || r != -EPERM))
+		return r;
+	if (is_root && (!uid || syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, uid, uid, uid) < 0 ||
+			syscall(SYS_setresuid, uid, uid, uid) < 0))
+		return uid ? -errno : -EINVAL;
+	/* The ambient set follows: it is always within the permitted one. */
+	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }
 
 int identity_take(uid_t uid, gid_t gid)

@@ -17,6 +17,13 @@
 int identity_drop_groups(void) MUST_USE;
 
 /*
+ * For good, for the calling process and all that come from it: no capability in any set, and for root also no group
+ * and the ids uid and gid of this number (not 0) in place of its own; others keep theirs. The bounding set of who
+ * may not empty it stays: it is worth nothing behind caps_no_new_privs(). -errno: the caller ends, it may be half done.
+ */
+int identity_leave(uid_t uid) MUST_USE;
+
+/*
  * Takes the effective ids uid and gid, other than root's (setresuid(2), raw), which also takes away every effective
  * capability but CAP_SYS_PTRACE; file descriptors that are opened now carry these rights for ever (file_ns_capable()).
  * Nothing happens where they are ours already. -errno: they are our own.

@@ -4,6 +4,8 @@ import base64
 import json
 import os
 import pathlib
+import re
+import subprocess
 import time
 
 import pytest
@@ -33,11 +35,57 @@ def fds(front):
     return len(os.listdir(f"/proc/{front.process.pid}/fd"))
 
 
+def capabilities(pid):
+    """The sets of a process as numbers: inheritable, permitted, effective, ambient, bounding."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return [int(re.search(rf"^Cap{name}:\t(\w+)$", status, re.M).group(1), 16)
+            for name in ("Inh", "Prm", "Eff", "Amb", "Bnd")]
+
+
 def test_it_is_confined_before_it_serves(front):
     status = pathlib.Path(f"/proc/{front.process.pid}/status").read_text(encoding="ascii")
     assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status
     limits = pathlib.Path(f"/proc/{front.process.pid}/limits").read_text(encoding="ascii")
     assert "Max processes             0" in limits
+
+
+def test_root_is_no_user_of_it(tmp_path):
+    """As root it has a uid of its own, as a user its own one, and in neither case a capability."""
+    before = capabilities(os.getpid())
+    fronts = [Front(BIN / "atoll-front", tmp_path) for _ in range(2)]
+    try:
+        uids = {pathlib.Path(f"/proc/{one.process.pid}").stat().st_uid for one in fronts} if os.geteuid() else set()
+        for one in fronts:
+            status = pathlib.Path(f"/proc/{one.process.pid}/status").read_text(encoding="ascii")
+            assert not any(capabilities(one.process.pid)[:4]), status
+            ids = {name: set(re.search(rf"^{name}:(.*)$", status, re.M).group(1).split()) for name in ("Uid", "Gid")}
+            assert len(ids["Uid"]) == len(ids["Gid"]) == 1, status
+            if os.geteuid() == 0:
+                assert before[1] and ids["Uid"] == ids["Gid"] and not capabilities(one.process.pid)[4], status
+                assert int(*ids["Uid"]) >= 0x70000000 and not re.search(r"^Groups:.*\d", status, re.M), status
+                uids |= ids["Uid"]
+            else:
+                assert ids["Uid"] == {str(os.geteuid())}, status
+            assert control(one, "GET", "/sandboxes/abc")[0] == 200
+        assert len(uids) == (2 if os.geteuid() == 0 else len(uids))
+    finally:
+        assert [one.close() for one in fronts] == [0, 0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a user capabilities")
+@pytest.mark.parametrize("kept", [(), ("--inh-caps=-all,+net_bind_service", "--ambient-caps=-all,+net_bind_service")])
+def test_a_user_s_front_keeps_its_ids_and_no_capability(tmp_path, kept):
+    """Also where a unit gives the service capabilities (AmbientCapabilities=), as the wrapper's own do here."""
+    wrapper = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *kept)
+    shown = subprocess.run([*wrapper, "cat", "/proc/self/status"], stdout=subprocess.PIPE, text=True, check=True)
+    assert bool(int(re.search(r"^CapEff:\t(\w+)$", shown.stdout, re.M).group(1), 16)) == bool(kept)
+    one = Front(BIN / "atoll-front", tmp_path, wrapper=wrapper)
+    try:
+        status = pathlib.Path(f"/proc/{one.process.pid}/status").read_text(encoding="ascii")
+        assert "\nUid:\t65534\t65534\t65534\t65534\n" in status and not any(capabilities(one.process.pid)[:4]), status
+        assert control(one, "GET", "/sandboxes/abc")[0] == 200
+    finally:
+        assert one.close() == 0
 
 
 # The control plane.
@@ -89,6 +137,15 @@ BAD_REQUESTS = [
     ("POST", "/v2/sandboxes", '{"envVars":{"A=B":"c"}}', 400),
     ("POST", "/v2/sandboxes", '{"iam":{"tokens":{"a":1}}}', 501),
     ("POST", "/v2/sandboxes", "x" * (2 << 20), 413),
+    ("POST", "/v2/sandboxes", '{"mcp":{"browserbase":{}}}', 501),
+    ("POST", "/v2/sandboxes", '{"memoryMB":8192}', 501),
+    ("POST", "/v2/sandboxes", '{"network":{"httpsPorts":[443]}}', 501),
+    ("POST", "/v2/sandboxes", '{"network":{"egressProxy":{"address":"a:1"}}}', 501),
+    ("POST", "/v2/sandboxes", '{"network":{"blockPorts":[25]}}', 501),
+    ("POST", "/v2/sandboxes", '{"network":{"rules":{"a.test":[{"block":true}]}}}', 501),
+    ("POST", "/v2/sandboxes", '{"network":{"rules":{"a.test":[{"transform":{"body":"x"}}]}}}', 501),
+    ("POST", "/v2/sandboxes", '{"autoResume":{"enabled":true,"policy":"http"}}', 501),
+    ("POST", "/sandboxes/abc/pause", '{"keep":true}', 501),
     ("POST", "/v3/templates", "{}", 501),
     ("GET", "/v2/sandboxes", "a body", 413),
 ]

@@ -55,6 +55,7 @@ static const struct member create_members[] = {
 	{ "allowInternetAccess", MEMBER_BOOL, "internet" },
 	{ "network", MEMBER_OBJECT, NULL, network_members },
 	{ "iam", MEMBER_UNSERVED },
+	{ "mcp", MEMBER_UNSERVED },
 	{ "autoPause", MEMBER_BOOL, "auto_pause" },
 	{ "autoPauseMemory", MEMBER_BOOL, "auto_pause_memory" },
 	{ "autoResume", MEMBER_OBJECT, NULL, resume_members },
@@ -222,17 +223,51 @@ static int put_mounts(struct reading *reading, const struct member *member)
 	return 1;
 }
 
+static bool asks_nothing(const json_t *value)
+{
+	return !value || json_is_null(value) || json_is_false(value) ||
+	       (json_is_array(value) && !json_array_size(value)) || (json_is_object(value) && !json_object_size(value));
+}
+
+static bool is_known(const char *name, const struct member *members)
+{
+	for (; members && members->name; members++)
+		if (value_is_name(name, members->name))
+			return true;
+	return false;
+}
+
+/* What nobody here knows is not done, and that is said; what asks for nothing is no question. */
+static int refuse_others(struct reading *reading, const struct member *members)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)reading->object, name, value)
+		if (!is_known(name, members) && !asks_nothing(value))
+			return refuse(reading, name, "is not served here", -ENOTSUP);
+	return 0;
+}
+
 /* Appends HOST, NAME, VALUE for each header of {"transform":{"headers":{NAME:VALUE}}}. */
 static int add_headers(struct reading *reading, const char *host, const json_t *rule, const char **strings,
 		       size_t *count)
 {
-	const json_t *transform = NULL, *headers = NULL;
+	static const struct member rule_members[] = { { "transform" }, { NULL } };
+	static const struct member transform_members[] = { { "headers" }, { NULL } };
+	struct reading inner = *reading;
+	const json_t *headers = NULL;
 	const char *name;
 	json_t *value;
-	int r = value_object(rule, "transform", &transform, reading->why);
+	int r;
 
+	inner.object = rule;
+	r = refuse_others(&inner, rule_members);
+	if (r == 0)
+		r = value_object(rule, "transform", &inner.object, reading->why);
 	if (r > 0)
-		r = value_object(transform, "headers", &headers, reading->why);
+		r = refuse_others(&inner, transform_members) < 0 ? -ENOTSUP :
+		    value_object(inner.object, "headers", &headers, reading->why);
 	if (r <= 0)
 		return r;
 	json_object_foreach((json_t *)headers, name, value)
@@ -299,10 +334,7 @@ static int put_unserved(struct reading *reading, const struct member *member)
 {
 	const json_t *value = value_member(reading->object, member->name);
 
-	if (!value || (json_is_array(value) && !json_array_size(value)) ||
-	    (json_is_object(value) && !json_object_size(value)))
-		return 0;
-	return refuse(reading, member->name, "is not served here", -ENOTSUP);
+	return asks_nothing(value) ? 0 : refuse(reading, member->name, "is not served here", -ENOTSUP);
 }
 
 static int put_members(struct reading *reading, const struct member *members)
@@ -321,13 +353,13 @@ static int put_members(struct reading *reading, const struct member *members)
 		[MEMBER_UNSERVED] = put_unserved,
 	};
 
-	for (; members && members->name; members++) {
-		int r = put[members->kind](reading, members);
+	for (const struct member *member = members; member && member->name; member++) {
+		int r = put[member->kind](reading, member);
 
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return refuse_others(reading, members);
 }
 
 int control_read_body(const struct route *route, const void *json, size_t size, struct buf *out,

@@ -82,6 +82,14 @@ static void snake_of(const char *camel, char out[VALUE_NAME_SIZE])
 	out[used] = 0;
 }
 
+bool value_is_name(const char *text, const char *name)
+{
+	char snake[VALUE_NAME_SIZE];
+
+	snake_of(name, snake);
+	return str_equal(text, name) || str_equal(text, snake);
+}
+
 const json_t *value_member(const json_t *object, const char *name)
 {
 	const json_t *value = json_object_get(object, name);

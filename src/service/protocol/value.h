@@ -25,6 +25,9 @@ void value_prepare(void);
  */
 int value_parse(const void *bytes, size_t size, json_t **ret, char why[VALUE_WHY_SIZE]) MUST_USE;
 
+/* Whether a text is this camelCase name, or its snake_case one. */
+bool value_is_name(const char *text, const char *name);
+
 /* The member of this camelCase name, borrowed; NULL: there is none, or it is null. */
 const json_t *value_member(const json_t *object, const char *name);
 

@@ -36,7 +36,7 @@ static void test_create_as_the_newest_client_sends_it(void **state)
 {
 	static const char body[] =
 		"{\"templateID\":\"base\",\"timeout\":60,\"metadata\":{\"a\":\"b\"},\"envVars\":{\"K\":\"V\"},"
-		"\"allow_internet_access\":false,\"autoPause\":true,\"autoResume\":{\"enabled\":true},\"later\":[1],"
+		"\"allow_internet_access\":false,\"autoPause\":true,\"autoResume\":{\"enabled\":true},\"later\":[],"
 		"\"network\":{\"allowOut\":[\"*.x.example\"],\"allowPublicTraffic\":false,"
 		"\"rules\":{\"x.example\":[{\"transform\":{\"headers\":{\"H\":\"v\"}}}]}}}";
 	char why[CONTROL_WHY_SIZE];
@@ -88,6 +88,8 @@ static void test_refuses_by_name(void **state)
 		{ "{\"iam\":{\"tokens\":{}}}", "\"iam\" is not served here", -ENOTSUP },
 		{ "{\"network\":{\"egressProxy\":{\"address\":\"a\"}}}", "\"egressProxy\" is not served here",
 		  -ENOTSUP },
+		{ "{\"mcp\":{\"a\":{}}}", "\"mcp\" is not served here", -ENOTSUP },
+		{ "{\"later\":[1]}", "\"later\" is not served here", -ENOTSUP },
 		{ "{\"network\":{\"httpsPorts\":[443]}}", "\"httpsPorts\" is not served here", -ENOTSUP },
 	};
 	char why[CONTROL_WHY_SIZE];
