@@ -119,7 +119,9 @@ def test_keys_see_their_own_sandboxes_and_do_what_their_role_may(service):
     assert service.list(key=stranger) == []
     for key in (friend, reader, admin):
         assert [row["sandbox"] for row in service.list(key=key)] == [made["sandbox"]]
-    assert service.ask("GET", key=reader, sandbox=made["sandbox"]).status == 200
+    seen = service.ask("GET", key=reader, sandbox=made["sandbox"])
+    assert seen.status == 200 and "token" not in seen.values and "traffic_token" not in seen.values, seen
+    assert service.ask("GET", key=friend, sandbox=made["sandbox"])["token"] == made["token"]
     for name in ("CREATE", "KILL", "PAUSE", "SNAPSHOT"):
         values = {} if name == "CREATE" else {"sandbox": made["sandbox"]}
         assert service.ask(name, key=reader, **values).status == 403, name
@@ -185,6 +187,15 @@ def test_a_network_rule_only_takes_away(service):
     assert len(service.list()) == 3
 
 
+def test_a_fork_has_the_network_of_its_parent(service):
+    made = service.create()
+    assert service.ask("NETWORK", sandbox=made["sandbox"], internet=0).status == 204
+    fork = service.ask("FORK", sandbox=made["sandbox"]).rows[0]
+    assert service.ask("GET", sandbox=fork["sandbox"])["internet"] == 0
+    again = service.ask("FORK", sandbox=fork["sandbox"]).rows[0]
+    assert service.ask("GET", sandbox=again["sandbox"])["internet"] == 0
+
+
 def test_quotas_hold(service):
     slow = key_of(service, "slow", "--rate", "2")
     assert [service.ask("CREATE", key=slow).status for _ in range(3)] == [201, 201, 429]
@@ -193,14 +204,25 @@ def test_quotas_hold(service):
     made = service.ask("CREATE", key=few)
     assert service.ask("CREATE", key=few).status == 429
     assert service.ask("KILL", key=few, sandbox=made["sandbox"]).status == 204
-    assert service.ask("CREATE", key=few).status == 201
+    made = service.ask("CREATE", key=few)
+    assert made.status == 201 and service.ask("FORK", key=few, sandbox=made["sandbox"]).status == 429
+    some = key_of(service, "some", "--sandboxes", "4", "--rate", "6")
+    made = service.ask("CREATE", key=some)
+    assert service.ask("FORK", key=some, sandbox=made["sandbox"], count=4).status == 429
+    # Those that are asked for at once are counted together.
+    asked = [service.send("FORK", key=some, sandbox=made["sandbox"], count=2) for _ in range(2)]
+    forks = [row for ticket in asked for row in service.wait(ticket).rows]
+    assert len([row for row in forks if "token" in row]) == 3 == len(service.list(key=some)) - 1, forks
+    for row in service.list(key=some)[:3]:
+        assert service.ask("KILL", key=some, sandbox=row["sandbox"]).status == 204
+    assert service.ask("FORK", key=some, sandbox=service.list(key=some)[0]["sandbox"], count=3)["retry_after"] > 0
     small = key_of(service, "small", "--memory", "2GiB")
     for _ in range(2):
         one = service.ask("CREATE", key=small)
         wait_until(lambda made=one: service.ask("GET", key=small,
 	sandbox=made["sandbox"]).values.get("memory_mb") == 1024)
     assert service.ask("CREATE", key=small).status == 429
-    for row in service.list(key=slow) + service.list(key=few) + service.list(key=small):
+    for row in service.list(key=slow) + service.list(key=few) + service.list(key=some) + service.list(key=small):
         assert service.ask("KILL", key=key_of(service, "a" + row["sandbox"], "--role", "admin"),
                            sandbox=row["sandbox"]).status == 204
 

@@ -22,19 +22,27 @@ void control_whoami(struct call *call)
 
 /* ---- create ---- */
 
-/* False: it was answered. */
-static bool check_quotas(struct call *call)
+bool control_has_room(const struct call *call, uint64_t count)
+{
+	const struct registry *registry = &call->daemon->registry;
+	const struct key_row *key = &call->caller.key;
+
+	return registry->count + count <= call->daemon->settings->sandboxes_max &&
+	       registry_count_of(registry, key->owner) + count <= key->sandboxes_max;
+}
+
+bool control_check_quotas(struct call *call, uint64_t count)
 {
 	const struct registry *registry = &call->daemon->registry;
 	const struct key_row *key = &call->caller.key;
 	int wait_s;
 
-	if (registry->count >= call->daemon->settings->sandboxes_max) {
+	if (registry->count + count > call->daemon->settings->sandboxes_max) {
 		call_fail(call, 429, NULL, "this service has as many sandboxes as it takes (%llu)",
 			  (unsigned long long)call->daemon->settings->sandboxes_max);
 		return false;
 	}
-	if (registry_count_of(registry, key->owner) >= key->sandboxes_max) {
+	if (registry_count_of(registry, key->owner) + count > key->sandboxes_max) {
 		call_fail(call, 429, NULL, "%s has as many sandboxes as it may have (%llu); kill one", key->owner,
 			  (unsigned long long)key->sandboxes_max);
 		return false;
@@ -45,7 +53,7 @@ static bool check_quotas(struct call *call)
 			  key->owner, (unsigned long long)key->memory_mb_max);
 		return false;
 	}
-	wait_s = quotas_take(&call->daemon->quotas, key, clock_monotonic_ns());
+	wait_s = quotas_take(&call->daemon->quotas, key, count, clock_monotonic_ns());
 	if (wait_s) {
 		call->retry_after_s = wait_s < 0 ? 1 : (uint32_t)wait_s;
 		call_fail(call, 429, NULL, "%s has made as many sandboxes as it may in a minute (%llu)", key->owner,
@@ -74,7 +82,7 @@ void control_create(struct call *call)
 	struct template_row row;
 	struct kept made;
 
-	if (!check_quotas(call) || !check_asked(call))
+	if (!check_asked(call) || !control_check_quotas(call, 1))
 		return;
 	if (template && !str_equal(template, "base")) {
 		int r = snapshots_find(call, template, &row, &origin);
@@ -101,7 +109,9 @@ void control_get(struct call *call)
 		call_fail_unknown(call);
 		return;
 	}
-	lifecycle_describe(call->sandbox, call_begin_reply(call, 200), true);
+	/* A token starts commands and writes files: a key that only looks gets none. */
+	lifecycle_describe(call->sandbox, call_begin_reply(call, 200),
+			   call->caller.key.role == KEY_READ_ONLY ? DETAIL_WHOLE : DETAIL_WITH_TOKENS);
 	call_end_reply(call, NULL, 0);
 }
 

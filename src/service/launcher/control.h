@@ -10,9 +10,13 @@
 
 /* SERVICE_WHOAMI: the name and the role of the key. */
 void control_whoami(struct call *call);
+/* Whether the key may have count sandboxes more, which are counted then; false: the call was answered. */
+bool control_check_quotas(struct call *call, uint64_t count) MUST_USE;
+/* The same, without rates, for what was asked before: others may have been made meanwhile. */
+bool control_has_room(const struct call *call, uint64_t count);
 /* SERVICE_CREATE, within the quotas of the key. */
 void control_create(struct call *call);
-/* SERVICE_GET: all that is known of a sandbox, with its tokens. */
+/* SERVICE_GET: all that is known of a sandbox, with its tokens where the key may do more than look. */
 void control_get(struct call *call);
 /* SERVICE_KILL: answered when nothing of it is left. */
 void control_kill(struct call *call);

@@ -152,7 +152,7 @@ static void put_network(const struct sandbox *sandbox, struct buf *out)
 		kept_put(out, said, keys[i]);
 }
 
-void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, bool has_tokens)
+void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, enum lifecycle_detail detail)
 {
 	static const char *const keys[] = { "metadata", "public_traffic", "mask_host", "volumes", "auto_pause",
 		"auto_resume" };
@@ -170,9 +170,10 @@ void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, bool has
 	field_put_string(out, "domain", sandbox->daemon->domain);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		kept_put(out, made, keys[i]);
-	if (!has_tokens)
+	if (detail >= DETAIL_WHOLE)
+		put_network(sandbox, out);
+	if (detail < DETAIL_WITH_TOKENS)
 		return;
-	put_network(sandbox, out);
 	credential_token(sandbox->daemon->secret, "envd", sandbox->id, token);
 	field_put_string(out, "token", token);
 	if (service_number(made, "public_traffic", 1))
@@ -202,12 +203,12 @@ void lifecycle_created(struct sandbox *sandbox, struct call *call)
 	struct buf *row = &call->daemon->row;
 
 	if (call->message->operation != SERVICE_FORK) {
-		lifecycle_describe(sandbox, call_begin_reply(call, 201), true);
+		lifecycle_describe(sandbox, call_begin_reply(call, 201), DETAIL_WITH_TOKENS);
 		call_end_reply(call, NULL, 0);
 		return;
 	}
 	service_begin_row(row);
-	lifecycle_describe(sandbox, row, true);
+	lifecycle_describe(sandbox, row, DETAIL_WITH_TOKENS);
 	field_put_u64(row, "files_only", 1);
 	add_row(call);
 }
@@ -317,6 +318,13 @@ static struct sandbox *begin(struct call *call, struct kept *made, uint64_t time
 		return NULL;
 	}
 	sandbox->made = *made;
+	/* A fork reaches what its parent reaches by now. */
+	if (call->message->operation == SERVICE_FORK && call->sandbox->network.bytes &&
+	    kept_read(&sandbox->network, call->sandbox->network.bytes, call->sandbox->network.size) < 0) {
+		registry_remove(&daemon->registry, sandbox);
+		lifecycle_failed(call, ATOLL_E_NO_MEMORY, "out of memory", "");
+		return NULL;
+	}
 	sandbox->key = call->caller.key.number;
 	(void)!str_copy(sandbox->owner, sizeof sandbox->owner, call->caller.key.owner);
 	sandbox->created_ms = lifecycle_now_ms();

@@ -53,8 +53,14 @@ void lifecycle_forget(struct sandbox *sandbox);
 /* Tells the front what became of a sandbox; ended: why, of SERVICE_GONE alone. */
 void lifecycle_tell(struct sandbox *sandbox, enum service_event event, const char *ended);
 
-/* Appends the values that the protocol has of a sandbox. has_tokens: with those of what is inside. */
-void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, bool has_tokens);
+enum lifecycle_detail {
+	DETAIL_LISTED,
+	DETAIL_WHOLE,            /* with its network */
+	DETAIL_WITH_TOKENS,      /* and what lets its owner use what is inside */
+};
+
+/* Appends the values that the protocol has of a sandbox. */
+void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, enum lifecycle_detail detail);
 
 /* The policy of the sandbox's key under the network that it has now, or shall have (network not NULL). */
 int lifecycle_policy(struct sandbox *sandbox, const struct service_message *network, struct policy_found *ret_found,

@@ -104,7 +104,7 @@ static void put_page(struct call *call, const struct sandbox **list, size_t coun
 		const struct sandbox *sandbox = list[is_ascending ? i : count - 1 - i];
 
 		service_begin_row(row);
-		lifecycle_describe(sandbox, row, false);
+		lifecycle_describe(sandbox, row, DETAIL_LISTED);
 		if (last && out->size + row->size > PAGE_BYTES)
 			break;
 		service_put_row(out, row);

@@ -190,7 +190,7 @@ static void reply_connected(struct sandbox *sandbox, struct call *call, const st
 		call_fail_atoll(call, outcome->code, outcome->what, outcome->hint);
 		return;
 	}
-	lifecycle_describe(sandbox, call_begin_reply(call, call->count ? 201 : 200), true);
+	lifecycle_describe(sandbox, call_begin_reply(call, call->count ? 201 : 200), DETAIL_WITH_TOKENS);
 	call_end_reply(call, NULL, 0);
 }
 

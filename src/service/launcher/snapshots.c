@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "service/launcher/call/access.h"
+#include "service/launcher/control.h"
 
 enum { TIMEOUT_FORK_MS = 15000, FORKS_MAX = 32 };
 
@@ -132,7 +133,9 @@ static void fork_taken(struct sandbox *sandbox, struct call *call, const struct 
 	for (uint64_t i = 0; i < count; i++) {
 		struct kept made = { 0 };
 
-		if (kept_read(&made, sandbox->made.bytes, sandbox->made.size) < 0)
+		if (!control_has_room(call, 1))
+			lifecycle_failed(call, ATOLL_E_LIMIT, "there are as many sandboxes as there may be", "");
+		else if (kept_read(&made, sandbox->made.bytes, sandbox->made.size) < 0)
 			lifecycle_failed(call, ATOLL_E_NO_MEMORY, "out of memory", "");
 		else
 			lifecycle_create(call, &made, &origin, call_number(call, "timeout_ms", TIMEOUT_FORK_MS));
@@ -147,6 +150,8 @@ void snapshots_fork(struct call *call)
 		call_fail(call, 400, NULL, "count: 1 to %d forks at once", FORKS_MAX);
 		return;
 	}
+	if (!control_check_quotas(call, count))
+		return;
 	call->count = count;
 	if (choose_id(call))
 		(void)!ask_snapshot(call, call->text, fork_taken);

@@ -41,7 +41,7 @@ static struct quota *find(struct quotas *quotas, const char *owner, const struct
 	return quota;
 }
 
-int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t now_ns)
+int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t count, uint64_t now_ns)
 {
 	const struct bucket_limit limit = { key->creates_per_minute, MINUTE_MS, (double)key->creates_per_minute };
 	struct quota *quota = find(quotas, key->owner, &limit, now_ns);
@@ -49,8 +49,8 @@ int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t now_n
 
 	if (!quota)
 		return -ENOMEM;
-	if (bucket_fill(&quota->bucket, &limit, now_ns) >= 1) {
-		quota->bucket.tokens -= 1;
+	if (bucket_fill(&quota->bucket, &limit, now_ns) >= (double)count) {
+		quota->bucket.tokens -= (double)count;
 		return 0;
 	}
 	wait_ms = bucket_wait_ms(&quota->bucket, &limit);

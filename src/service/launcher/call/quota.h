@@ -18,5 +18,7 @@ struct quotas {
 /* Frees all entries; who was too fast is forgotten. */
 void quotas_done(struct quotas *quotas);
 
-/* Takes one creation from what this key's owner has: 0, or in how many seconds there is one; -ENOMEM. */
-int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t now_ns) MUST_USE;
+/*
+ * Takes as many creations from what this key's owner has: all, 0, or none: in how many seconds to ask again; -ENOMEM.
+ */
+int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t count, uint64_t now_ns) MUST_USE;

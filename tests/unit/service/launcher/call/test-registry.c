@@ -63,12 +63,12 @@ static void an_owner_makes_so_many_a_minute(void **state)
 	uint64_t now = NS_PER_S;
 
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(quotas_take(&quotas, &fast, now), 0);
-	assert_in_range(quotas_take(&quotas, &fast, now), 20, 21);
-	assert_int_equal(quotas_take(&quotas, &other, now), 0);
-	assert_in_range(quotas_take(&quotas, &other, now), 60, 61);
-	assert_int_equal(quotas_take(&quotas, &fast, now + 21ULL * NS_PER_S), 0);
-	assert_true(quotas_take(&quotas, &fast, now + 21ULL * NS_PER_S) > 0);
+		assert_int_equal(quotas_take(&quotas, &fast, 1, now), 0);
+	assert_in_range(quotas_take(&quotas, &fast, 1, now), 20, 21);
+	assert_int_equal(quotas_take(&quotas, &other, 1, now), 0);
+	assert_in_range(quotas_take(&quotas, &other, 1, now), 60, 61);
+	assert_int_equal(quotas_take(&quotas, &fast, 1, now + 21ULL * NS_PER_S), 0);
+	assert_true(quotas_take(&quotas, &fast, 1, now + 21ULL * NS_PER_S) > 0);
 	quotas_done(&quotas);
 	assert_null(quotas.first);
 }
