@@ -17,6 +17,7 @@ enum { PATH_BYTES = 4096, NAME_BYTES = 256, PORTS = 65535, TEXTS = 256, DAY_MS =
 #define END { NULL }
 
 #define SANDBOX TEXT("sandbox", REQUIRED | ID, SERVICE_ID_MAX, "its id")
+#define SIGNING_SANDBOX TEXT("sandbox", ID, SERVICE_ID_MAX, "its id; the one whose token signed the URL")
 #define USER TEXT("user", LINE, 64, "who acts inside; the sandbox's default")
 #define PAGE NUMBER("limit", SERVICE_ROWS_MAX, "rows at most"), \
 	TEXT("next", LINE, NAME_BYTES, "what the page before said; the first")
@@ -182,7 +183,7 @@ static const struct service_field attach_reply[] = {
 static const struct service_field signal_request[] = { SANDBOX, COMMAND, NEEDED("signal", 64, ""), END };
 static const struct service_field resize_request[] = { SANDBOX, COMMAND, SIZE, END };
 static const struct service_field open_request[] = {
-	SANDBOX, PATHNAME("path"), USER, SWITCH("write", "1: it is made, emptied and written"),
+	SIGNING_SANDBOX, PATHNAME("path"), USER, SWITCH("write", "1: it is made, emptied and written"),
 	NUMBER("mode", 07777, "of a new one; 0644"), END };
 static const struct service_field open_reply[] = { HANDLE("file", "at its beginning"), FILE_VALUES, END };
 static const struct service_field path_request[] = { SANDBOX, PATHNAME("path"), USER, END };
@@ -190,7 +191,7 @@ static const struct service_field readdir_request[] = {
 	SANDBOX, PATHNAME("path"), USER, NUMBER("depth", 1000, "1"), PAGE, END };
 static const struct service_field move_request[] = { SANDBOX, PATHNAME("from"), PATHNAME("to"), USER, END };
 static const struct service_field setattr_request[] = {
-	SANDBOX, PATHNAME("path"), USER, METADATA, NUMBER("mode", 07777, "permissions"), END };
+	SIGNING_SANDBOX, PATHNAME("path"), USER, METADATA, NUMBER("mode", 07777, "permissions"), END };
 static const struct service_field watch_request[] = {
 	SANDBOX, PATHNAME("path"), USER, SWITCH("recursive", "1: and all below it"), SWITCH("entries",
 	"1: with its values"),

@@ -94,7 +94,7 @@ enum service_event {
 enum service_credential {
 	SERVICE_BY_KEY = 1,            /* "key" */
 	SERVICE_BY_TOKEN = 2,          /* "sandbox" and "token" */
-	SERVICE_BY_SIGNATURE = 4,      /* "sandbox" and "signature", "signed", "expires" */
+	SERVICE_BY_SIGNATURE = 4,      /* "signature", "signed", "expires", and "sandbox" where the URL says it */
 	SERVICE_BY_NOTHING = 8,        /* a sandbox's own settings decide */
 };
 

@@ -184,7 +184,22 @@ def test_a_page_of_ours_may_ask_first(front):
 
 
 def test_a_path_of_a_sandbox_without_its_name_says_so(front):
-    status, _, body = request(front, "GET", "/files?path=a&signature=v1_x")
+    status, _, body = request(front, "GET", "/files?path=a")
+    assert status == 404 and "49983-ID.DOMAIN" in json.loads(body)["message"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_signed_url_needs_no_name_of_a_sandbox(front, method):
+    (pathlib.Path(front.place) / "a").write_text("bytes")
+    where = "/files?path=a&signature=v1_x&signature_expiration=9999999999"
+    status, _, body = request(front, method, where, b"bytes" if method == "POST" else None,
+                              {"Content-Type": "application/octet-stream"})
+    assert status == 200 and b"bytes" in body if method == "GET" else json.loads(body)[0]["path"] == "/a"
+    asked = front.wait_asked("OPEN")
+    assert "sandbox" not in asked and asked["signature"] == "v1_x" and asked["expires"] == 9999999999
+    # Nothing else of a sandbox goes by a signature.
+    status, _, body = request(front, "POST", "/filesystem.Filesystem/Stat?signature=v1_x", b"{}",
+                              {"Content-Type": "application/json"})
     assert status == 404 and "49983-ID.DOMAIN" in json.loads(body)["message"]
 
 

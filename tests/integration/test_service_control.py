@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """atolld: what its front can ask for, and what it cannot. The test is the front."""
+import base64
+import hashlib
 import os
+import time
 
 import pytest
 
@@ -146,6 +149,39 @@ def test_without_a_right_credential_nothing_is_said(service):
     # The key is no token, and the other way round.
     assert service.ask("COMMANDS", sandbox=made["sandbox"]).status == 401
     assert service.ask("GET", key=made["token"], sandbox=made["sandbox"]).status == 401
+
+
+def signed(box, path, mode="read", user="", expires=None):
+    """The credentials of a URL, as the client of E2B makes them."""
+    said = f"{path}:{mode}:{user}:{box['token']}" + (f":{expires}" if expires else "")
+    mark = base64.b64encode(hashlib.sha256(said.encode()).digest()).decode().rstrip("=")
+    return {"key": None, "signature": "v1_" + mark, "signed": path, "signed_user": user, "expires": expires}
+
+
+def test_a_signed_url_finds_its_sandbox(service):
+    first, second = service.create(), service.create()
+    for box, word in ((first, "one"), (second, "two")):
+        assert service.run(box, f"echo -n {word} > ~/a") == ("", 0)
+    later = int(time.time()) + 60
+    for box, word in ((first, b"one"), (second, b"two")):
+        for url in (signed(box, "a"), signed(box, "a", expires=later)):
+            reply = service.ask("OPEN", path="a", **url)
+            assert reply.status == 200 and os.read(reply.fds["file"], 9) == word
+            reply.close()
+    reply = service.ask("OPEN", path="b", write=1, **signed(first, "", "write", expires=later))
+    assert reply.status == 200 and os.write(reply.fds["file"], b"new") == 3
+    reply.close()
+    assert service.run(first, "cat ~/b") == ("new", 0) and service.run(second, "cat ~/b 2>/dev/null")[1] == 1
+    old = service.ask("OPEN", path="a", **signed(first, "a", expires=int(time.time()) - 60))
+    assert (old.status, old["message"]) == (401, "signature is already expired")
+    # Of another path, for another use, later than it says, of no sandbox, and without any.
+    for wrong in ({"path": "b", **signed(first, "a")}, {"path": "a", "write": 1, **signed(first, "a")},
+                  {"path": "a", **signed(first, "a", expires=later), "expires": later + 1},
+                  {"path": "a", **signed({"token": "0" * 64}, "a")}, {"path": "a", "key": None},
+                  {"path": "a", "key": None, "token": first["token"]}):
+        assert service.ask("OPEN", **wrong).status == 401, wrong
+    assert service.ask("KILL", sandbox=first["sandbox"]).status == 204
+    assert service.ask("OPEN", path="a", **signed(first, "a")).status == 401
 
 
 def test_pages_filters_and_order(service):

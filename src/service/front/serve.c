@@ -135,6 +135,15 @@ static bool find_target(struct exchange *exchange)
 	return false;
 }
 
+/* A signed URL may name no sandbox: the launcher finds the one whose token signed it. */
+static bool is_signed(const struct exchange *exchange, const struct route *route)
+{
+	struct query_signature signature;
+
+	return route->credentials & SERVICE_BY_SIGNATURE &&
+	       query_get_signature(exchange->query, &signature) == 0 && signature.is_there;
+}
+
 static bool find_route(struct exchange *exchange)
 {
 	enum route_side side = exchange->target.kind == HOST_SANDBOX ? ROUTE_ENVD : ROUTE_API;
@@ -145,10 +154,14 @@ static bool find_route(struct exchange *exchange)
 		return true;
 	if (r == -ENOTSUP)
 		exchange_fail(exchange, 405, CONNECT_UNKNOWN, "this path has other methods");
-	else if (side == ROUTE_API && route_find(ROUTE_ENVD, exchange->method, exchange->uri, &other) == 0)
+	else if (side == ROUTE_API && route_find(ROUTE_ENVD, exchange->method, exchange->uri, &other) == 0) {
+		if (is_signed(exchange, other.route)) {
+			exchange->match = other;
+			return true;
+		}
 		exchange_fail(exchange, 404, CONNECT_UNKNOWN,
 			      "this path is a sandbox's: name it as 49983-ID.DOMAIN, or by E2b-Sandbox-Id and -Port");
-	else
+	} else
 		exchange_fail(exchange, 404, CONNECT_UNKNOWN, "there is no such path");
 	return false;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/launcher/call/access.h"
 
+#include <string.h>
+
 #include "base/str.h"
 #include "os/clock.h"
 
-enum { NS_PER_S = 1000000000 };
+enum { NS_PER_S = 1000000000, SIGNERS_MAX = 1024 };
+
+static const char no_token[] = "an access token is needed (header X-Access-Token), or for files a signed URL";
 
 /* What a key must be for an operation; operations that are not here only look. */
 static enum key_role role_for(uint32_t operation)
@@ -53,7 +57,8 @@ static bool check_key(struct call *call)
 	return false;
 }
 
-static bool is_signed(const struct call *call, const char *token)
+/* What the URL of a request says that it is signed for. False: nothing that this request may be. */
+static bool read_url(const struct call *call, struct credential_url *ret_url)
 {
 	struct credential_url url = {
 		.path = call_string(call, "signed"), .user = call_string(call, "signed_user"),
@@ -61,7 +66,6 @@ static bool is_signed(const struct call *call, const char *token)
 		.has_expiry = service_get(call->message, "expires") != NULL,
 		.expires_s = call_number(call, "expires", 0),
 	};
-	char signature[CREDENTIAL_SIGNATURE_SIZE];
 	const char *path = call_string(call, "path");
 
 	/* A URL that names no path is for any file to be written, one that names it for that alone. */
@@ -74,10 +78,53 @@ static bool is_signed(const struct call *call, const char *token)
 	/* "" stands for the default user, whom no field names. */
 	if (!str_equal(*url.user ? url.user : NULL, call_string(call, "user")))
 		return false;
-	if (url.has_expiry && url.expires_s < clock_realtime_ns() / NS_PER_S)
-		return false;
-	return credential_sign(&url, token, signature) == 0 &&
+	*ret_url = url;
+	return true;
+}
+
+static bool is_signed(const struct call *call, const struct credential_url *url, const char *sandbox)
+{
+	char token[CREDENTIAL_TOKEN_SIZE], signature[CREDENTIAL_SIGNATURE_SIZE];
+
+	credential_token(call->daemon->secret, "envd", sandbox, token);
+	return credential_sign(url, token, signature) == 0 &&
 	       credential_is_equal(signature, call_string(call, "signature"));
+}
+
+/* The sandbox whose token signed a URL that names none: of the newest, so that a wrong one costs a bounded time. */
+static const char *find_signer(const struct call *call)
+{
+	const char *given = call_string(call, "signature");
+	struct credential_url url;
+	size_t left = SIGNERS_MAX;
+
+	if (!given || call_string(call, "token") || strlen(given) != CREDENTIAL_SIGNATURE_SIZE - 1 ||
+	    !read_url(call, &url))
+		return NULL;
+	for (const struct sandbox *at = call->daemon->registry.newest; at && left; at = at->older) {
+		if (!sandbox_is_there(at))
+			continue;
+		if (is_signed(call, &url, at->id))
+			return at->id;
+		left--;
+	}
+	return NULL;
+}
+
+static bool check_signature(struct call *call, const char *sandbox)
+{
+	struct credential_url url;
+
+	if (!read_url(call, &url) || !is_signed(call, &url, sandbox)) {
+		call_fail(call, 401, NULL, "%s", no_token);
+		return false;
+	}
+	/* The words of the clients' own server, which their users know. */
+	if (url.has_expiry && url.expires_s < clock_realtime_ns() / NS_PER_S) {
+		call_fail(call, 401, NULL, "signature is already expired");
+		return false;
+	}
+	return true;
 }
 
 /* A token that is there must be right, whatever else is. */
@@ -86,21 +133,22 @@ static bool check_token(struct call *call, const char *sandbox)
 	uint32_t credentials = service_rule(call->message->operation)->credentials;
 	const char *given = call_string(call, "token");
 	char token[CREDENTIAL_TOKEN_SIZE];
-	bool is_good;
 
-	credential_token(call->daemon->secret, "envd", sandbox, token);
-	is_good = given ? credential_is_equal(given, token) :
-			  credentials & SERVICE_BY_SIGNATURE && is_signed(call, token);
-	if (is_good)
+	if (!given && sandbox && credentials & SERVICE_BY_SIGNATURE)
+		return check_signature(call, sandbox);
+	if (sandbox)
+		credential_token(call->daemon->secret, "envd", sandbox, token);
+	if (sandbox && credential_is_equal(given, token))
 		return true;
-	call_fail(call, 401, NULL, "%s", given ? "the access token is not that of this sandbox" :
-		  "an access token is needed (header X-Access-Token), or for files a signed URL");
+	call_fail(call, 401, NULL, "%s",
+		  given ? "the access token is not that of this sandbox" :
+		  !sandbox && call_string(call, "signature") ? "no sandbox that is here signed this URL" :
+		  no_token);
 	return false;
 }
 
-static bool find_sandbox(struct call *call)
+static bool find_sandbox(struct call *call, const char *id)
 {
-	const char *id = call_string(call, "sandbox");
 	uint32_t credentials = service_rule(call->message->operation)->credentials;
 	struct sandbox *sandbox = id ? registry_find(&call->daemon->registry, id) : NULL;
 
@@ -127,9 +175,11 @@ bool access_check(struct call *call)
 	const char *id = call_string(call, "sandbox");
 
 	if (credentials & SERVICE_BY_KEY)
-		return check_key(call) && find_sandbox(call);
+		return check_key(call) && find_sandbox(call, id);
+	if (!id && credentials & SERVICE_BY_SIGNATURE)
+		id = find_signer(call);
 	/* Who has no token learns nothing of which sandboxes there are. */
 	if (!(credentials & SERVICE_BY_NOTHING) && !check_token(call, id))
 		return false;
-	return find_sandbox(call);
+	return find_sandbox(call, id);
 }
