@@ -17,6 +17,7 @@ enum {
 	MIB = 1 << 20, GIB = 1 << 30,
 	READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR,
 	RUN = READ | LANDLOCK_EXECUTE,
+	FCHMODAT2 = 452, /* newer than some headers */
 };
 
 /* What every program does with what is open already, its memory and its end. No memory becomes code. */
@@ -133,10 +134,10 @@ static const struct confine_call desk_calls[] = {
 static const struct confine_call files_calls[] = {
 	CALL(openat), CALL(openat2), CALL(newfstatat), CALL(statx), CALL(getdents64), CALL(readlinkat), CALL(fcntl),
 	CALL(flistxattr), CALL(fgetxattr), CALL(fsetxattr), CALL(fremovexattr), CALL(mkdirat), CALL(renameat),
-	CALL(unlinkat), CALL(ftruncate), CALL(fchmod), CALL(fchmodat), CALL(fchown), CALL(fchownat), CALL(utimensat),
+	CALL(unlinkat), CALL(ftruncate), CALL(fchmod), CALL(fchown), CALL(fchownat), CALL(utimensat),
 	CALL(recvmsg), CALL(sendmsg), CALL(connect), CALL(getsockopt), CALL_IF(socket, 0, AF_INET),
 	CALL_IF(socket, 0, AF_INET6), CALL(inotify_init1), CALL(inotify_add_watch), CALL(inotify_rm_watch),
-	CALL(fchdir),
+	CALL(fchdir), { .number = FCHMODAT2 },
 };
 
 /* The bus is reached before. */
@@ -177,8 +178,9 @@ static const struct confine_call front_calls[] = {
  */
 static const struct confine_call foreign_calls[] = {
 	CALL_FAILS(chmod, EPERM), CALL_FAILS(fchmod, EPERM), CALL_FAILS(fchmodat, EPERM),
-	/* fchmodat2, setxattrat, removexattrat: newer than some headers. */
-	{ .number = 452, .errnum = ENOSYS }, { .number = 463, .errnum = ENOSYS }, { .number = 466, .errnum = ENOSYS },
+	/* setxattrat, removexattrat: newer than some headers, too. */
+	{ .number = FCHMODAT2, .errnum = ENOSYS }, { .number = 463, .errnum = ENOSYS },
+	{ .number = 466, .errnum = ENOSYS },
 	CALL_FAILS(chown, EPERM), CALL_FAILS(fchown, EPERM), CALL_FAILS(lchown, EPERM), CALL_FAILS(fchownat, EPERM),
 	CALL_FAILS(utime, EPERM), CALL_FAILS(utimes, EPERM), CALL_FAILS(futimesat, EPERM), CALL_FAILS(utimensat, EPERM),
 	CALL_FAILS(setxattr, EPERM), CALL_FAILS(lsetxattr, EPERM), CALL_FAILS(fsetxattr, EPERM),

@@ -236,6 +236,31 @@ def test_a_path_that_is_swapped_meanwhile_is_what_was_judged_or_refused(host):
         before='os.mkdir("hidden"); open("hidden/name", "w").write("hidden")', timeout=120)
 
 
+def test_a_mode_never_goes_through_a_link(host):
+    """A program inside swaps a file that nobody may read with a link, while the file's mode is set."""
+    run(host, r"""
+        inside("echo x >file; chmod 0 file; echo x >victim; chmod 600 victim; ln -s victim link; ln -s file plain")
+        setattr_(project + "/plain", mode=0o100)
+        assert inside("stat -c %a file link") == b"100\n777\n"
+        # The link does lead there, for whoever follows it.
+        inside("chmod 601 link")
+        assert stat(project + "/victim")["mode"] == 0o601
+        swapper = box.exec(["python3", "-c", "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
+                            "while True: libc.renameat2(-100, b'file', -100, b'link', 2)"], env=PATH)
+        set_, codes = 0, set()
+        for number in range(3000):
+            try:
+                setattr_(project + "/file", mode=0o20 + number % 8, nofollow=1)
+                set_ += 1
+            except Error as error:
+                codes.add(error.code)
+            if number % 50 == 0:
+                assert stat(project + "/victim")["mode"] == 0o601, number
+        assert stat(project + "/victim")["mode"] == 0o601 and set_ > 10, (set_, codes)
+        box.request("signal", U(swapper.get("command")), I(9))
+    """, timeout=120)
+
+
 def test_what_the_policy_hides_or_protects_it_hides_and_protects_here(host):
     run(host, r"""
         assert inside("cat .env 2>/dev/null; cat read/file") == b"old"

@@ -14,6 +14,10 @@
 #include "os/path.h"
 #include "place.h"
 
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+
 /* Directories that are made, names that move, attributes that are set. Paths are judged ones. */
 
 /* One step down, which nobody may have made a link meanwhile. */
@@ -155,16 +159,14 @@ static int set_on_file(const struct inside *inside, int fd)
 	return r;
 }
 
-/* A file that may not be read is changed by its name, where nothing but its mode, owner and time are asked for. */
-static int set_by_name(const struct inside *inside, const char *path)
+/*
+ * A file that may not be read, where nothing but its mode is asked for: by the descriptor that was judged, since its
+ * name may be a link by now. Kernels before 6.6 cannot.
+ */
+static int set_unread(const struct place *place, mode_t mode)
 {
-	const char *name;
-	cleanup_fd int parent = judged_parent(inside, path, &name);
-
-	if (parent < 0)
-		return -parent;
-	if (inside->request.set & 1u << FILES_HAS_MODE && fchmodat(parent, name, (mode_t)inside->request.mode, 0) < 0)
-		return errno;
+	if (syscall(SYS_fchmodat2, place->fd, "", mode, AT_EMPTY_PATH) < 0)
+		return errno == ENOSYS ? EACCES : errno;
 	return 0;
 }
 
@@ -183,7 +185,8 @@ int change_setattr(struct inside *inside, const char *path, const char *to)
 		return EINVAL;
 	fd = judged_open(inside, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd == -EACCES && !(inside->request.set & ~named))
-		return set_by_name(inside, path);
+		return inside->request.set & 1u << FILES_HAS_MODE ? set_unread(place, (mode_t)inside->request.mode)
+								  : 0;
 	if (fd < 0)
 		return -fd;
 	return is_judged(place, fd) ? set_on_file(inside, fd) : EAGAIN;
