@@ -144,13 +144,13 @@ static const struct kind kinds[] = {
 
 /* ---- what there is ---- */
 
-/* Calls each for every line of the thread's mountinfo, until one returns true. False: none did, or nobody can read. */
-static bool find_line(pid_t pid, bool (*each)(void *context, char *line), void *context)
+/* Calls each for every line of the thread's mountinfo until one returns true: 1. 0: none did; -EIO: it is unknown. */
+static int find_line(pid_t pid, bool (*each)(void *context, char *line), void *context)
 {
 	char path[48], text[LINE_MAX_SIZE];
 	cleanup_fd int fd = FD_NONE;
 	size_t size = 0;
-	ssize_t n;
+	ssize_t n = -1;
 
 	if (proc_path(pid, "mountinfo", path, sizeof path) == 0)
 		fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
@@ -162,15 +162,15 @@ static bool find_line(pid_t pid, bool (*each)(void *context, char *line), void *
 		for (; (end = strchr(line, '\n')); line = end + 1) {
 			*end = 0;
 			if (each(context, line))
-				return true;
+				return 1;
 		}
 		size -= (size_t)(line - text);
-		/* A line that is longer than that is none of ours. */
+		/* A program inside can make paths of any length, and so hide the lines behind this one. */
 		if (size == sizeof text - 1)
-			return false;
+			return -EIO;
 		memmove(text, line, size);
 	}
-	return false;
+	return n == 0 ? 0 : -EIO;
 }
 
 struct look {
@@ -211,7 +211,8 @@ bool own_mounts_has(const struct watch_options *options, pid_t pid, int fd)
 {
 	struct look look = { .source = options->own_mount_source };
 
-	return options->own_mount_source[0] && mount_id(fd, &look.id) == 0 && find_line(pid, is_own_tmpfs, &look);
+	return options->own_mount_source[0] && mount_id(fd, &look.id) == 0 &&
+	       find_line(pid, is_own_tmpfs, &look) == 1;
 }
 
 void own_mounts_init(struct own_mounts *own, const struct watch_options *options)
@@ -374,7 +375,7 @@ static int take_from_caller(struct wanted *wanted, pid_t pid)
 	struct look look = { .source = wanted->options->own_mount_source };
 	int errnum = may_mount(pid) ? 0 : EPERM;
 
-	if (!errnum && find_line(pid, count_own, &look))
+	if (!errnum && find_line(pid, count_own, &look) != 0)
 		errnum = ENOSPC;
 	if (!errnum)
 		errnum = find_id(pid, "uid_map", wanted->options->uid, &wanted->uid);

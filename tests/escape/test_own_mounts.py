@@ -340,6 +340,31 @@ def test_mounts_and_namespaces_are_bounded(place):
     assert got["bytes"] == 64 << 20 and got["inodes"] == 5000, got
 
 
+# A mount whose line in mountinfo is longer than anybody reads, in front of those that are counted.
+HIDDEN = r"""
+enter()
+os.makedirs("/tmp/t", exist_ok=True)
+os.makedirs("long", exist_ok=True)
+os.chdir("long")
+for _ in range(40):
+    os.makedirs("\n" * 255, exist_ok=True)
+    os.chdir("\n" * 255)
+if sys.argv[1:]:
+    assert mount(b".", b".", None, BIND), ctypes.get_errno()
+    assert max(len(line) for line in open("/proc/self/mountinfo")) > 16 << 10
+mounts = 0
+while mounts < 100 and mount(b"none", b"/tmp/t", b"tmpfs"):
+    mounts += 1
+print(json.dumps(mounts))
+"""
+
+
+def test_a_long_path_hides_no_mounts_from_who_counts_them(place):
+    assert outside(place, HIDDEN, "long") == 100
+    assert 32 <= inside(place, HIDDEN) <= 64
+    assert inside(place, HIDDEN, "long") == 0
+
+
 SOCKET = r"""
 project, = sys.argv[1:]
 got = {}
