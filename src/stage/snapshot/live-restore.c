@@ -159,6 +159,7 @@ typedef int (*make_function)(struct job *job, const struct view *view, int dir_f
 static int make_node(struct job *job, const struct view *view, int dir_fd, const char *name)
 {
 	struct timespec times[2] = { view->st.st_atim, view->st.st_mtim };
+	cleanup_fd int fd = FD_NONE;
 	int r;
 
 	if (!S_ISFIFO(view->st.st_mode) && !S_ISSOCK(view->st.st_mode))
@@ -166,8 +167,12 @@ static int make_node(struct job *job, const struct view *view, int dir_fd, const
 	begin_making(job);
 	r = mknodat(dir_fd, name, (view->st.st_mode & S_IFMT) | 0600, 0) < 0 ? -errno : 0;
 	identity_return_files();
-	if (r == 0 && (fchmodat(dir_fd, name, view->st.st_mode & 07777, 0) < 0 ||
-		       utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0))
+	/* Where signals alone stop a program, a timer of its own may wake it: a name can be a link by now. */
+	if (r == 0)
+		r = fd = fd_open_at(dir_fd, name, O_PATH | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = path_chmod(fd, view->st.st_mode);
+	if (r == 0 && utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	return r;
 }
@@ -347,6 +352,17 @@ static int make_directory(struct job *job, int dir_fd, const char *name, bool is
 	return r;
 }
 
+/* All rights of its owner, until its mode is set at the end. Never by its name alone: that may be a link by now. */
+static int lend_directory(int dir_fd, const char *name)
+{
+	cleanup_fd int fd = fd_open_at(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	return fstat(fd, &st) < 0 ? -errno : path_chmod(fd, st.st_mode | 0700);
+}
+
 static int match_attributes(const struct view *view, int live_fd)
 {
 	cleanup_fd int fd = fd_open_at(view->dir_fd, view->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -367,9 +383,8 @@ static int restore_directory(struct job *job, const char *path, const struct vie
 	int r = is_there ? 0 : make_directory(job, dir_fd, name, live);
 
 	/* Entries are made in it first. */
-	if (r == 0 && is_there && (live->st_mode & 0700) != 0700 &&
-	    fchmodat(dir_fd, name, (live->st_mode & 07777) | 0700, 0) < 0)
-		r = -errno;
+	if (r == 0 && is_there && (live->st_mode & 0700) != 0700)
+		r = lend_directory(dir_fd, name);
 	if (r == 0)
 		r = fd = path_open2(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, STAGE_RESOLVE_BENEATH);
 	if (r >= 0)
