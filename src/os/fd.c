@@ -126,6 +126,20 @@ int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_bytes, 
 	return read_to_end(fd, max, ret_bytes, ret_size);
 }
 
+int fd_read_regular_at(int dir_fd, const char *path, size_t max, char **ret_bytes, size_t *ret_size)
+{
+	cleanup_fd int fd = fd_open_at(dir_fd, path, O_RDONLY | O_NONBLOCK, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
+	return read_to_end(fd, max, ret_bytes, ret_size);
+}
+
 int fd_write_file_at(int dir_fd, const char *path, const char *text)
 {
 	cleanup_fd int fd = fd_open_at(dir_fd, path, O_WRONLY, 0);

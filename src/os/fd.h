@@ -29,6 +29,9 @@ int fd_read_sized(int fd, off_t size, size_t max, char **ret_bytes, size_t *ret_
 /* The file at (dir_fd, path) whole, NUL-terminated behind the end; -EFBIG beyond max bytes. Freed with free(). */
 int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_bytes, size_t *ret_size) MUST_USE;
 
+/* The same of a place where somebody else may have put a FIFO or a device: -ENXIO, and nobody waits for it. */
+int fd_read_regular_at(int dir_fd, const char *path, size_t max, char **ret_bytes, size_t *ret_size) MUST_USE;
+
 /* Writes text to an existing file (O_WRONLY, one write(2)): /proc and cgroup files. */
 int fd_write_file_at(int dir_fd, const char *path, const char *text) MUST_USE;
 

@@ -255,14 +255,14 @@ static int resolve_ref(const char *name, char hex[COMMIT_HEX_SIZE])
 
 	if (git_reference_name_is_valid(&valid, name) < 0 || !valid || !str_has_prefix(name, "refs/"))
 		return -EINVAL;
-	r = fd_read_file_at(AT_FDCWD, name, 256, &bytes, &size);
+	r = fd_read_regular_at(AT_FDCWD, name, 256, &bytes, &size);
 	if (r == 0 && size > HEX_DIGITS && is_hex(bytes, strcspn(bytes, "\n"))) {
 		memcpy(hex, bytes, HEX_DIGITS);
 		return 1;
 	}
 	if (r != -ENOENT)
 		return r == 0 ? -ENOTSUP : r;
-	r = fd_read_file_at(AT_FDCWD, PACKED_REFS, PACKED_MAX, &bytes, &size);
+	r = fd_read_regular_at(AT_FDCWD, PACKED_REFS, PACKED_MAX, &bytes, &size);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	found = find_packed(bytes, size, name);

@@ -306,3 +306,20 @@ def test_links_in_the_git_directory_are_not_followed(sandbox, repository, name):
     layered.inside("echo x >x")
     done = sandbox.run_atoll("apply", "--commit", layered.session)
     assert target.read_bytes() == before and done.code in (0, 125), done
+
+
+@pytest.mark.parametrize("name", [".git/HEAD", ".git/config", ".git/commondir", ".git/packed-refs", ".git/logs/HEAD",
+                                  ".git/logs/refs/heads/main", ".git/refs/heads/main", ".git/index",
+                                  ".git/info/attributes", ".git/info/exclude", ".gitattributes"])
+def test_a_fifo_in_the_repository_holds_nobody_up(sandbox, repository, name):
+    """git itself waits for somebody to write into it, for some of them."""
+    layered = Layered(sandbox)
+    layered.inside("echo x >x")
+    path = repository.path / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    done = sandbox.run_atoll("apply", "--commit", layered.session, timeout=30)
+    assert done.code in (0, 125), done
+    assert done.code == 0 or "commit" in done.err or "git" in done.err, done
+    assert not [lock for lock in (repository.path / ".git").rglob("*.lock")]

@@ -35,10 +35,12 @@ static char *load(int dir_fd, const char *path)
 {
 	char *text;
 	size_t size;
-	int r = fd_read_file_at(dir_fd, path, LIST_MAX, &text, &size);
+	int r = fd_read_regular_at(dir_fd, path, LIST_MAX, &text, &size);
 
 	/* What nobody can read through may say anything. */
-	return r == -EFBIG || r == -EACCES ? str_dup("* filter=unreadable\n") : r < 0 ? NULL : text;
+	if (r == -EFBIG || r == -EACCES || r == -ENXIO)
+		return str_dup("* filter=unreadable\n");
+	return r < 0 ? NULL : text;
 }
 
 int git_attributes_new(int git_fd, struct git_attributes **ret_attributes)

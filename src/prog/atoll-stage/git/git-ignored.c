@@ -176,7 +176,7 @@ static char *load_list(const struct git_ignored *ignored, const char *directory)
 		return bytes;
 	}
 	if (str_format(full, sizeof full, "%s/%s", ignored->root, wanted) < 0 ||
-	    fd_read_file_at(AT_FDCWD, full, TEXT_MAX, &bytes, &size) < 0)
+	    fd_read_regular_at(AT_FDCWD, full, TEXT_MAX, &bytes, &size) < 0)
 		return NULL;
 	return bytes;
 }

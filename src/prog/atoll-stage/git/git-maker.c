@@ -65,7 +65,7 @@ static int reload(struct child *child)
 	cleanup_free char *head = NULL;
 	char hex[COMMIT_HEX_SIZE];
 	size_t size;
-	int r = fd_read_file_at(AT_FDCWD, "HEAD", HEAD_MAX - 1, &head, &size);
+	int r = fd_read_regular_at(AT_FDCWD, "HEAD", HEAD_MAX - 1, &head, &size);
 
 	if (r == 0 && !str_equal(head, child->head))
 		return -ESTALE;
@@ -261,7 +261,7 @@ int git_maker_start(struct git_maker *ret_maker, const struct git_repository *re
 	static struct child child;
 	cleanup_free char *head = NULL;
 	size_t size;
-	int r = fd_read_file_at(repository->own_fd, "HEAD", HEAD_MAX - 1, &head, &size);
+	int r = fd_read_regular_at(repository->own_fd, "HEAD", HEAD_MAX - 1, &head, &size);
 
 	child.work = work;
 	r = r < 0 ? -ENOTSUP : str_copy(child.head, sizeof child.head, head);

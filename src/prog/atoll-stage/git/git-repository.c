@@ -27,7 +27,7 @@ static int open_linked(const char *root, int root_fd, int *ret_own_fd)
 	char path[PATH_MAX], link[PATH_MAX];
 	struct stat mine, named;
 	size_t size;
-	int r = fd_read_file_at(root_fd, ".git", PATH_MAX, &text, &size);
+	int r = fd_read_regular_at(root_fd, ".git", PATH_MAX, &text, &size);
 
 	if (r < 0 || !str_has_prefix(text, begin))
 		return -ENOTSUP;
@@ -36,7 +36,7 @@ static int open_linked(const char *root, int root_fd, int *ret_own_fd)
 	if (r == 0)
 		r = *ret_own_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 	if (r >= 0)
-		r = fd_read_file_at(*ret_own_fd, "gitdir", PATH_MAX, &back, &size);
+		r = fd_read_regular_at(*ret_own_fd, "gitdir", PATH_MAX, &back, &size);
 	if (r < 0)
 		return -ENOTSUP;
 	back[strcspn(back, "\n")] = 0;
@@ -52,7 +52,7 @@ static int open_common(int own_fd)
 {
 	cleanup_free char *text = NULL;
 	size_t size;
-	int r = fd_read_file_at(own_fd, "commondir", PATH_MAX, &text, &size);
+	int r = fd_read_regular_at(own_fd, "commondir", PATH_MAX, &text, &size);
 
 	if (r == -ENOENT)
 		return fd_duplicate(own_fd);

@@ -18,10 +18,10 @@ static char *load(int dir_fd, const char *path)
 {
 	char *text;
 	size_t size;
-	int r = fd_read_file_at(dir_fd, path, FILE_MAX, &text, &size);
+	int r = fd_read_regular_at(dir_fd, path, FILE_MAX, &text, &size);
 
 	/* What nobody can look through is refused for what it may have. */
-	if (r == -EFBIG || r == -EACCES)
+	if (r == -EFBIG || r == -EACCES || r == -ENXIO)
 		return str_dup("[extensions]\n\ttooLarge\n");
 	return r < 0 ? NULL : text;
 }

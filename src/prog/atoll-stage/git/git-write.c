@@ -156,7 +156,8 @@ static int append_reflog(const struct git_write *write, const char *ref, const c
 	if (r == 0 && has_logs)
 		r = make_above(write->git_fd, path);
 	if (r == 0)
-		r = fd = stage_open_beneath(write->git_fd, path, O_WRONLY | O_APPEND | (has_logs ? O_CREAT : 0),
+		r = fd = stage_open_beneath(write->git_fd, path,
+					    O_WRONLY | O_APPEND | O_NONBLOCK | (has_logs ? O_CREAT : 0),
 					    has_logs ? 0666 : 0);
 	if (r == -ENOENT && !has_logs)
 		return 0;
