@@ -333,6 +333,21 @@ def test_many_commands_at_once_are_all_told_of(service):
         wanted.discard(service.event("EXIT")["command"])
 
 
+def test_the_home_that_all_begin_with_is_never_written(service, sandbox):
+    made = service.create()["sandbox"]
+    inside = sandbox.run_atoll("exec", made, "--", "sh", "-c", "pwd; echo mine > ~/a")
+    assert (inside.code, inside.out) == (0, "/home/user\n"), inside
+    for words in (("apply", made), ("apply", "--patch", "-", made), ("undo", made), ("fork", made, "--", "true")):
+        done = sandbox.run_atoll(*words)
+        assert done.code == 125 and "sandbox of `atoll serve`" in done.err, (words, done)
+    assert not list(sandbox.base.rglob("service/home/*"))
+    assert service.run(service.create(), "ls -A ~") == ("", 0)
+    # What the refusal says to do instead.
+    out = sandbox.home / "out"
+    assert sandbox.run_atoll("cp", f"{made}:/home/user/a", str(out)).code == 0 and out.read_text() == "mine\n"
+    assert sandbox.run_atoll("snapshot", made).code == 0
+
+
 def test_metrics_and_logs_are_of_the_sandbox(service):
     made = service.create()
     assert service.run(made,

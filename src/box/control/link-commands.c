@@ -74,6 +74,14 @@ static int get_run(struct frame *frame, struct run_fields *run)
 	return r < 0 || !run->argv || !run->argv[0] ? -EBADMSG : 0;
 }
 
+/* Whose home is laid out from elsewhere begins there: of the project nothing need be inside. */
+static const char *default_directory(const struct box *box)
+{
+	const struct run_starter *starter = box->run.request->starter;
+
+	return starter && starter->home_from ? box->run.policy->policy->home : box->run.request->project;
+}
+
 /* "pty" is rows << 16 | columns, and then there are no streams. */
 static int start_command(struct client *client, const struct run_fields *run, const int *fds, struct command **ret)
 {
@@ -87,7 +95,7 @@ static int start_command(struct client *client, const struct run_fields *run, co
 	variables.added = variables.added ? variables.added : none;
 	env = command_environment(box, &variables);
 	r = env ? command_start(box, &(struct command_request){
-		.argv = run->argv, .env = env, .cwd = run->cwd ? run->cwd : box->run.request->project, .fds = fds,
+		.argv = run->argv, .env = env, .cwd = run->cwd ? run->cwd : default_directory(box), .fds = fds,
 		.tty = run->pty ? STDIO_ALL : 0, .rows = (uint16_t)(run->pty >> 16), .columns = (uint16_t)run->pty,
 		.client = client, .lasting = (unsigned)run->lasting, .tag = run->tag }, ret) : -ENOMEM;
 	strv_free(env);

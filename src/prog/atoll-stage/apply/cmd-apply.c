@@ -308,6 +308,8 @@ static int open_job(struct job *job, struct err *err)
 	int r = opened_open(&job->opened, job->session, err);
 
 	if (r == 0)
+		r = opened_need_host(&job->opened, "apply", err);
+	if (r == 0)
 		r = opened_stacks(&job->opened, err);
 	if (r == 0 && job->given->merge)
 		r = text_merge_start(&job->merge, &job->opened, err);

@@ -362,6 +362,8 @@ int cmd_undo(int argc, char **argv, struct err *err)
 		return r < 0 ? r : options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
 	r = opened_open(&opened, &request.session, err);
 	if (r == 0)
+		r = opened_need_host(&opened, "undo", err);
+	if (r == 0)
 		r = opened_stacks(&opened, err);
 	if (r == 0)
 		r = audit_step_open(&step, opened.sessions_fd, request.session.id, AUDIT_STAGE_UNDO, err);

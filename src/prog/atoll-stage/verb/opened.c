@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/landlock.h"
+#include "os/path.h"
 
 /* One for all that a process opens: two states may stand on the same layers. */
 static struct stage_closed *closed;
@@ -85,6 +86,28 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
 		return r;
 	}
 	*ret_opened = opened;
+	return 0;
+}
+
+int opened_need_host(const struct opened *opened, const char *verb, struct err *err)
+{
+	const char *id = opened->session->id;
+	char state[PATH_MAX], service[PATH_MAX];
+	int r = path_real(opened->session->state, state, sizeof state);
+
+	if (r == 0)
+		r = path_join(service, sizeof service, state, "service");
+	if (r < 0)
+		return fail(err, r, "the state directory cannot be found");
+	for (size_t i = 0; i < opened->record.tree_count; i++) {
+		if (!path_is_below(opened->record.trees[i].path, service))
+			continue;
+		err_set(err, ERR_POLICY, EPERM, verb,
+			"session %s is a sandbox of `atoll serve`: its files have no place on this machine, but for "
+			"the directory that all new sandboxes begin with", id);
+		err_hint(err, "copy files out: atoll cp %s:PATH .; keep its state: atoll snapshot %s", id, id);
+		return -EPERM;
+	}
 	return 0;
 }
 

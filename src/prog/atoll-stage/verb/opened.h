@@ -33,6 +33,12 @@ struct opened {
 /* Opens the session's directories and reads its record, chain and policy. -ENOENT with *err: it stages nothing. */
 int opened_open(struct opened *ret_opened, const struct verb_session *session, struct err *err) MUST_USE;
 
+/*
+ * Refuses a session whose trees are directories of `atoll serve` (below STATE/service): all its sandboxes begin with
+ * them, and what is written there is in each one from then on. Before opened_confine(). -EPERM with *err.
+ */
+int opened_need_host(const struct opened *opened, const char *verb, struct err *err) MUST_USE;
+
 /* Takes the state that this snapshot holds instead of the newest one. Before opened_stacks(). -ENOENT with *err. */
 int opened_at_snapshot(struct opened *opened, const char *name, struct err *err) MUST_USE;
 

@@ -70,6 +70,20 @@ int fork_find(const char *session, const char *name, struct fork_origin *ret_ori
 	return r;
 }
 
+/* Its home is one that only the service lays out. */
+static int need_own(const struct fork_origin *origin, struct err *err)
+{
+	char service[PATH_MAX];
+
+	if (path_join(service, sizeof service, origin->state, "service") < 0 ||
+	    !path_is_below(origin->project, service))
+		return 0;
+	err_set(err, ERR_POLICY, EPERM, "fork", "session %s is a sandbox of `atoll serve`, which alone can fork it",
+		origin->session);
+	err_hint(err, "fork() of the client does it; for a look into it: atoll exec %s -- CMD", origin->session);
+	return -EPERM;
+}
+
 /* Up to two words stand before the options of the run: the session, and the snapshot. */
 static int find_origin(int count, char **words, struct fork_origin *ret_origin, struct err *err)
 {
@@ -113,6 +127,8 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return -EINVAL;
 	}
 	r = find_origin(words, argv + 1, &origin, err);
+	if (r == 0)
+		r = need_own(&origin, err);
 	if (r != 0)
 		return r;
 	argv[words] = argv[0];
