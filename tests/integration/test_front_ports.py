@@ -163,6 +163,33 @@ def test_an_answer_that_ends_with_its_connection(front, server):
     assert request(front, "GET", "/", headers=NAMED)[2] == b"x" * 500000
 
 
+HEAD = b"POST /a HTTP/1.1\r\nHost: 8080-abc.localhost\r\n"
+SMUGGLED = b"GET /smuggled HTTP/1.1\r\nX: y"
+TWICE = [
+    HEAD + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n1d\r\n" + SMUGGLED + b"\r\n0\r\n\r\n",
+    HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n1d\r\n" + SMUGGLED + b"\r\n0\r\n\r\n",
+    HEAD + b"Content-Length: 2\r\nContent-Length: 31\r\n\r\nab" + SMUGGLED,
+    HEAD + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    HEAD + b"Host: 8081-abc.localhost\r\nContent-Length: 0\r\n\r\n",
+    b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: 8080-abc.localhost\r\n\r\n",
+    b"CONNECT 10.0.0.1:22 HTTP/1.1\r\nHost: 8080-abc.localhost\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("text", TWICE, ids=map(str, range(len(TWICE))))
+def test_what_can_be_read_in_two_ways_is_not_passed_on(front, server, text):
+    """Request smuggling: what one reader takes for a body is a request of its own for the next one."""
+    with socket.create_connection(("127.0.0.1", front.port), timeout=10) as link:
+        link.sendall(text)
+        assert link.recv(65536).startswith(b"HTTP/1.1 400 "), text
+    assert not server.heads
+    with socket.create_connection(("127.0.0.1", front.port), timeout=10) as link:
+        link.sendall(HEAD + b"Content-Length: 2\r\n\r\nab")
+        assert link.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert len(server.heads) == 1 and server.heads[0].startswith("POST /a HTTP/1.1\r\n")
+
+
 def test_head_and_no_content(front, server):
     server.answer = lambda server, link, head: link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n")
     status, headers, body = request(front, "HEAD", "/", headers=NAMED)

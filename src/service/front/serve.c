@@ -190,11 +190,49 @@ static bool is_body_bounded(const struct exchange *exchange, uint64_t max)
 	return !length || (num_parse_u64(length, &size) == 0 && size <= max);
 }
 
+/* What says where a request ends, and whom it is for. */
+struct framing {
+	const char *coding;
+	unsigned hosts, lengths, codings;
+};
+
+static enum MHD_Result on_framing(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct framing *framing = context;
+
+	framing->hosts += strcasecmp(name, "Host") == 0;
+	framing->lengths += strcasecmp(name, "Content-Length") == 0;
+	if (strcasecmp(name, "Transfer-Encoding") == 0) {
+		framing->codings++;
+		framing->coding = value;
+	}
+	return MHD_YES;
+}
+
+/*
+ * Whether it can be read in one way alone (RFC 9112, 3.2, 6.1 and 6.3): a server inside, or whatever stands before us,
+ * would take the rest of what two headers disagree about for a request of its own.
+ */
+static bool is_unambiguous(const struct exchange *exchange)
+{
+	struct framing framing = { 0 };
+
+	MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, on_framing, &framing);
+	return framing.hosts <= 1 && framing.lengths + framing.codings <= 1 &&
+	       (!framing.codings || (framing.coding && strcasecmp(framing.coding, "chunked") == 0)) &&
+	       (exchange->uri[0] == '/' || str_equal(exchange->uri, "*")) && !str_equal(exchange->method, "CONNECT");
+}
+
 /* The first look at a request, when its head is there. What is refused here reads no body. */
 static void begin(struct exchange *exchange)
 {
 	const struct route *route;
 
+	if (!is_unambiguous(exchange)) {
+		exchange_fail(exchange, 400, CONNECT_UNKNOWN,
+			      "the request can be read in two ways, or is for a proxy: one Host, one length, a path");
+		return;
+	}
 	if (!find_target(exchange))
 		return;
 	if (exchange->target.kind == HOST_SANDBOX && exchange->target.port != HOST_ENVD_PORT) {
