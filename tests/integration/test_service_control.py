@@ -47,6 +47,32 @@ def test_files_are_carried_by_snapshots_and_forks(service):
     assert service.ask("CREATE", template="mine").status == 404
 
 
+def test_attributes_of_a_program_inside_hide_no_directory(service):
+    """More than a reply can have, of each file and of all together."""
+    made = service.create()
+    script = """import os
+os.makedirs("d/" + "n" * 200)
+for i in range(200):
+    name = "d/" + "n" * 200 + "/" + "m" * 200 + str(i)
+    open(name, "w").close()
+    os.setxattr(name, "user.e2b.k", b"v" * 2000)
+open("d/many", "w").close()
+for i in range(40):
+    os.setxattr("d/many", "user.e2b.%d" % i, b"v")
+"""
+    assert service.run(made, f"cd && python3 -c '{script}'") == ("", 0)
+    own = {"key": None, "sandbox": made["sandbox"], "token": made["token"]}
+    found, following = [], None
+    while following != "":
+        reply = service.ask("READDIR", path="~/d", depth=3, next=following, **own)
+        assert reply.status == 200 and reply.rows, reply
+        found += [row["name"] for row in reply.rows]
+        following = reply.values.get("next", "")
+    assert len(found) == len(set(found)) == 202
+    seen = service.ask("STAT", path="~/d/many", **own)
+    assert seen.status == 200 and len(seen["metadata"]) == 64, seen
+
+
 def test_a_pause_without_memory_keeps_the_files(service):
     made = service.create()
     assert service.run(made, "echo kept > ~/a; echo lost > /tmp/a") == ("", 0)
@@ -81,6 +107,7 @@ def test_a_pause_with_memory_keeps_processes(service):
     assert service.ask("PAUSE", sandbox=made["sandbox"]).status == 204
     assert service.ask("PAUSE", sandbox=made["sandbox"]).status == 409
     assert service.ask("GET", sandbox=made["sandbox"])["state"] == "paused"
+    assert service.ask("CONNECT", sandbox=made["sandbox"], memory=0).status == 501
     assert service.ask("CONNECT", sandbox=made["sandbox"]).status == 201
     seen = b""
     while b"\n50\n" not in seen:

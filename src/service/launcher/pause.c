@@ -275,6 +275,10 @@ void pause_connect(struct call *call)
 		set_time(sandbox, call);
 		return;
 	}
+	if (sandbox->state == SANDBOX_PAUSED && !call_number(call, "memory", 1)) {
+		call_fail(call, 501, NULL, "memory: a sandbox that was paused with its memory goes on with it here");
+		return;
+	}
 	if (sandbox->state == SANDBOX_STORED) {
 		lifecycle_begin_again(sandbox, call, call_number(call, "timeout_ms", TIMEOUT_DEFAULT_MS));
 		return;

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 
-enum { NS_PER_US = 1000, MESSAGE_SIZE = 1024, ROWS_MAX = 112 << 10 };
+enum { NS_PER_US = 1000, MESSAGE_SIZE = 1024 };
 
 struct call *call_new(struct daemon *daemon, uint8_t *bytes, struct service_message *message)
 {
@@ -25,7 +25,7 @@ struct call *call_new(struct daemon *daemon, uint8_t *bytes, struct service_mess
 	call->bytes = bytes;
 	call->message = message;
 	call->began_ns = clock_monotonic_ns();
-	buf_init(&call->rows, ROWS_MAX);
+	buf_init(&call->rows, CALL_ROWS_MAX);
 	return call;
 }
 

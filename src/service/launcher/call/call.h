@@ -8,6 +8,8 @@
 
 #include "service/launcher/call/daemon.h"
 
+enum { CALL_ROWS_MAX = 112 << 10 }; /* bytes of the rows of one reply */
+
 /* Whose request it is: of a key, or of somebody who has a sandbox's token. */
 struct caller {
 	bool has_key;

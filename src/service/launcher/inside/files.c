@@ -11,7 +11,7 @@
 /* Attributes of files that are a client's begin so, behind "user.". */
 static const char own_prefix[] = "e2b.";
 
-enum { MODE_FILE = 0644, MODE_DIRECTORY = 0755, ATTRIBUTES_MAX = 64, PAGE_BYTES = 96 << 10 };
+enum { MODE_FILE = 0644, MODE_DIRECTORY = 0755, ATTRIBUTES_MAX = 64, METADATA_MAX = 32, ROW_HEAD = 64 };
 
 /* ---- what is said of a file ---- */
 
@@ -39,19 +39,22 @@ static void put_number(struct buf *out, const char *key, const atoll_record *fro
 		field_put_u64(out, key, number);
 }
 
-/* NAME=value of the client's own become name, value, … */
+/*
+ * NAME=value of the client's own become name, value, … A program inside may set more and longer ones than a client:
+ * what a reply cannot have is left out, for else it would hide the whole directory.
+ */
 static void put_metadata(struct buf *out, const atoll_record *entry)
 {
-	const char *pairs[2 * ATTRIBUTES_MAX + 1] = { NULL }, *const *attributes;
-	char names[ATTRIBUTES_MAX][256];
+	const char *pairs[2 * METADATA_MAX + 1] = { NULL }, *const *attributes;
+	char names[METADATA_MAX][256];
 	size_t count = 0;
 
 	if (!atoll_get_strings(entry, "attributes", &attributes))
 		return;
-	for (; *attributes && count < ATTRIBUTES_MAX; attributes++) {
+	for (; *attributes && count < METADATA_MAX; attributes++) {
 		const char *equals = strchr(*attributes, '='), *name = *attributes + strlen(own_prefix);
 
-		if (!equals || !str_has_prefix(*attributes, own_prefix) ||
+		if (!equals || !str_has_prefix(*attributes, own_prefix) || strlen(equals + 1) > SERVICE_TEXT_MAX ||
 		    str_format(names[count], sizeof names[count], "%.*s", (int)(equals - name), name) < 0)
 			continue;
 		pairs[2 * count] = names[count];
@@ -324,7 +327,8 @@ void files_setattr(struct call *call)
 
 /* ---- directories ---- */
 
-static void put_row(struct call *call, const atoll_record *entry, const char *directory)
+/* False: it does not fit behind the others; it has a longer path here than in the box's own row. */
+static bool put_row(struct call *call, const atoll_record *entry, const char *directory)
 {
 	struct buf *row = &call->daemon->row;
 	char below[PATH_MAX], path[PATH_MAX];
@@ -335,10 +339,13 @@ static void put_row(struct call *call, const atoll_record *entry, const char *di
 	if (!atoll_get_bytes(entry, "path", &bytes, &size) || memchr(bytes, 0, size) ||
 	    str_format(below, sizeof below, "%.*s", (int)size, (const char *)bytes) < 0 ||
 	    path_join(path, sizeof path, directory, below) < 0)
-		return;
+		return true;
 	service_begin_row(row);
 	files_put_entry(row, entry, path);
+	if (call->rows.size && call->rows.size + row->size + ROW_HEAD > CALL_ROWS_MAX)
+		return false;
 	service_put_row(&call->rows, row);
+	return true;
 }
 
 static void read_done(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
@@ -346,7 +353,8 @@ static void read_done(struct sandbox *sandbox, struct call *call, const struct o
 	atoll_cursor *rows = NULL;
 	char directory[PATH_MAX], number[24];
 	atoll_record *entry;
-	uint64_t next = 0;
+	uint64_t next = 0, at = 0;
+	bool fits = true;
 	struct buf *out;
 
 	if (outcome->code || atoll_rows(sandbox->handle, outcome->result, &rows, NULL) < 0) {
@@ -354,14 +362,20 @@ static void read_done(struct sandbox *sandbox, struct call *call, const struct o
 		return;
 	}
 	path_again(call, "path", directory);
-	while (atoll_cursor_next(rows, &entry, NULL) == 1) {
-		put_row(call, entry, directory);
+	(void)!num_parse_u64(call_string(call, "next") ? call_string(call, "next") : "0", &at);
+	while (fits && atoll_cursor_next(rows, &entry, NULL) == 1) {
+		fits = put_row(call, entry, directory);
+		at += fits;
 		atoll_record_free(entry);
 	}
 	atoll_cursor_free(rows);
 	out = call_begin_reply(call, 200);
 	buf_put(out, call->rows.bytes, call->rows.size);
-	if (atoll_get_u64(outcome->result, "next", &next) && next &&
+	if (fits)
+		atoll_get_u64(outcome->result, "next", &next);
+	else
+		next = at;
+	if (next &&
 	    str_format(number, sizeof number, "%llu", (unsigned long long)next) == 0)
 		field_put_string(out, "next", number);
 	call_end_reply(call, NULL, 0);
