@@ -82,29 +82,31 @@ static bool read_url(const struct call *call, struct credential_url *ret_url)
 	return true;
 }
 
-static bool is_signed(const struct call *call, const struct credential_url *url, const char *sandbox)
+static bool is_signed(const struct call *call, const struct credential_signing *signing, const char *sandbox)
 {
 	char token[CREDENTIAL_TOKEN_SIZE], signature[CREDENTIAL_SIGNATURE_SIZE];
 
 	credential_token(call->daemon->secret, "envd", sandbox, token);
-	return credential_sign(url, token, signature) == 0 &&
-	       credential_is_equal(signature, call_string(call, "signature"));
+	credential_sign(signing, token, signature);
+	return credential_is_equal(signature, call_string(call, "signature"));
 }
 
 /* The sandbox whose token signed a URL that names none: of the newest, so that a wrong one costs a bounded time. */
 static const char *find_signer(const struct call *call)
 {
 	const char *given = call_string(call, "signature");
+	struct credential_signing signing;
 	struct credential_url url;
 	size_t left = SIGNERS_MAX;
 
 	if (!given || call_string(call, "token") || strlen(given) != CREDENTIAL_SIGNATURE_SIZE - 1 ||
 	    !read_url(call, &url))
 		return NULL;
+	credential_sign_begin(&signing, &url);
 	for (const struct sandbox *at = call->daemon->registry.newest; at && left; at = at->older) {
 		if (!sandbox_is_there(at))
 			continue;
-		if (is_signed(call, &url, at->id))
+		if (is_signed(call, &signing, at->id))
 			return at->id;
 		left--;
 	}
@@ -113,9 +115,13 @@ static const char *find_signer(const struct call *call)
 
 static bool check_signature(struct call *call, const char *sandbox)
 {
+	struct credential_signing signing;
 	struct credential_url url;
+	bool is_read = read_url(call, &url);
 
-	if (!read_url(call, &url) || !is_signed(call, &url, sandbox)) {
+	if (is_read)
+		credential_sign_begin(&signing, &url);
+	if (!is_read || !is_signed(call, &signing, sandbox)) {
 		call_fail(call, 401, NULL, "%s", no_token);
 		return false;
 	}

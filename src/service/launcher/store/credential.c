@@ -2,6 +2,7 @@
 #include "service/launcher/store/credential.h"
 
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -64,21 +65,36 @@ bool credential_is_equal(const char *a, const char *b)
 	return sodium_memcmp(left.bytes, right.bytes, HASH_SIZE) == 0;
 }
 
-int credential_sign(const struct credential_url *url, const char *token, char out[CREDENTIAL_SIGNATURE_SIZE])
+static void add_text(struct hash_stream *stream, const char *text)
 {
-	cleanup_free char *text = NULL;
+	hash_stream_add(stream, text, strlen(text));
+}
+
+void credential_sign_begin(struct credential_signing *ret_signing, const struct credential_url *url)
+{
+	struct hash_stream *begun = &ret_signing->begun;
+
+	hash_stream_begin(begun);
+	add_text(begun, url->path);
+	add_text(begun, url->writes ? ":write:" : ":read:");
+	add_text(begun, url->user);
+	add_text(begun, ":");
+	ret_signing->end[0] = 0;
+	/* It always fits. */
+	if (url->has_expiry && str_format(ret_signing->end, sizeof ret_signing->end, ":%llu",
+					  (unsigned long long)url->expires_s) < 0)
+		abort();
+}
+
+void credential_sign(const struct credential_signing *signing, const char *token, char out[CREDENTIAL_SIGNATURE_SIZE])
+{
+	struct hash_stream stream = signing->begun;
 	struct hash hash;
 
-	if (url->has_expiry)
-		text = str_printf("%s:%s:%s:%s:%llu", url->path, url->writes ? "write" : "read", url->user, token,
-				  (unsigned long long)url->expires_s);
-	else
-		text = str_printf("%s:%s:%s:%s", url->path, url->writes ? "write" : "read", url->user, token);
-	if (!text)
-		return -ENOMEM;
-	hash_bytes(&hash, text, strlen(text));
+	add_text(&stream, token);
+	add_text(&stream, signing->end);
+	hash_stream_end(&stream, &hash);
 	memcpy(out, "v1_", 3);
 	sodium_bin2base64(out + 3, CREDENTIAL_SIGNATURE_SIZE - 3, hash.bytes, HASH_SIZE,
 			  sodium_base64_VARIANT_ORIGINAL_NO_PADDING);
-	return 0;
 }

@@ -46,5 +46,15 @@ struct credential_url {
 	uint64_t expires_s;        /* since 1970 */
 };
 
-/* "v1_" and base64 of SHA-256 of PATH:read|write:USER:TOKEN[:EXPIRES], without padding. -ENOMEM. */
-int credential_sign(const struct credential_url *url, const char *token, char out[CREDENTIAL_SIGNATURE_SIZE]) MUST_USE;
+/* The part of a signature that is the same for each token; nothing in it has to be freed. */
+struct credential_signing {
+	struct hash_stream begun;
+	char end[24];              /* behind the token */
+};
+
+/*
+ * "v1_" and base64 of SHA-256 of PATH:read|write:USER:TOKEN[:EXPIRES], without padding, in two steps: a URL that names
+ * no sandbox is tried with many tokens, and a long path shall not cost each of them.
+ */
+void credential_sign_begin(struct credential_signing *ret_signing, const struct credential_url *url);
+void credential_sign(const struct credential_signing *signing, const char *token, char out[CREDENTIAL_SIGNATURE_SIZE]);

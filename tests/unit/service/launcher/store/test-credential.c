@@ -67,13 +67,22 @@ static void nothing_equals_what_is_not_there(void **state)
 static void a_signature_is_that_of_the_client(void **state)
 {
 	char signature[CREDENTIAL_SIGNATURE_SIZE];
+	struct credential_signing signing;
+	char other[CREDENTIAL_SIGNATURE_SIZE];
 	struct credential_url url = { .path = "/home/user/a", .user = "user" };
 
-	assert_int_equal(credential_sign(&url, "token", signature), 0);
+	credential_sign_begin(&signing, &url);
+	credential_sign(&signing, "token", signature);
 	assert_string_equal(signature, "v1_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoTM");
 	url = (struct credential_url){ .path = "a b", .user = "", .writes = true, .has_expiry = true, .expires_s = 17 };
-	assert_int_equal(credential_sign(&url, "token", signature), 0);
+	credential_sign_begin(&signing, &url);
+	credential_sign(&signing, "token", signature);
 	assert_string_equal(signature, "v1_FiloLJuchVpjEjyEzN2dHvX0T5VwA4srnn6MD75Xlis");
+	/* One beginning is for many tokens. */
+	credential_sign(&signing, "other", other);
+	assert_string_not_equal(signature, other);
+	credential_sign(&signing, "token", other);
+	assert_string_equal(signature, other);
 }
 
 int main(void)
