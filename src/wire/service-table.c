@@ -196,7 +196,9 @@ static const struct service_field watch_request[] = {
 	SANDBOX, PATHNAME("path"), USER, SWITCH("recursive", "1: and all below it"), SWITCH("entries",
 	"1: with its values"),
 	SWITCH("network_mounts", "1: also there"), END };
-static const struct service_field watch_reply[] = { { "watch", FIELD_U64, 0, LONGEST, "its number" }, END };
+static const struct service_field watch_reply[] = {
+	{ "watch", FIELD_U64, 0, LONGEST, "its number" },
+	TEXT("path", 0, PATH_BYTES, "of what is watched, absolute"), END };
 static const struct service_field unwatch_request[] = { SANDBOX, NEEDED("watch", LONGEST, "its number"), END };
 static const struct service_field dial_request[] = {
 	SANDBOX, NEEDED("port", PORTS, "inside"), TEXT("traffic_token", LINE, 128, ""), END };

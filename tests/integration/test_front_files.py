@@ -252,8 +252,9 @@ def test_a_stream_of_changes(front):
         assert front.wait_asked("WATCH")["recursive"] == 1
         tell_change(front, "d/f")
         assert next(events) == {"filesystem": {"name": "d/f", "type": "EVENT_TYPE_CREATE"}}
-        tell_change(front, "g", path="/g", name="g", type=1, size=3, mode=0o644)
-        assert next(events)["filesystem"]["entry"]["size"] == "3"
+        tell_change(front, "d/g", path="d/g", name="g", type=1, size=3, mode=0o644)
+        entry = next(events)["filesystem"]["entry"]
+        assert (entry["size"], entry["path"]) == ("3", "/watched/d/g")
         assert next(events) == {"keepalive": {}}
     assert front.wait_asked("UNWATCH")["watch"] == 1
 

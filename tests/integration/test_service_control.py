@@ -211,6 +211,29 @@ def test_a_signed_url_finds_its_sandbox(service):
     assert service.ask("OPEN", path="a", **signed(first, "a")).status == 401
 
 
+def test_files_are_told_as_clients_expect_them(service):
+    box = service.create()
+    own = {"key": None, "sandbox": box["sandbox"], "token": box["token"]}
+    assert service.run(box, "mkdir d; echo x > a; ln -s a link; ln -s ../a d/up; ln -s /etc far") == ("", 0)
+    targets = {path: service.ask("STAT", path=path, **own)["target"] for path in ("link", "d/up", "far")}
+    assert targets == {"link": "/home/user/a", "d/up": "/home/user/a", "far": "/etc"}
+    # What is written anew says what the old one has, so that the front can take it away.
+    assert service.ask("SETATTR", path="a", metadata=["by", "me"], **own)["metadata"] == ["by", "me"]
+    again = service.ask("OPEN", path="a", write=1, **own)
+    assert again["metadata"] == ["by", "me"]
+    again.close()
+    assert service.ask("REMOVE", path="a", **own).status == 204
+    assert service.run(box, "test -e a") == ("", 1)
+    assert service.ask("REMOVE", path="a", **own).status == 204
+    refused = service.ask("OPEN", path="/usr/none", write=1, **own)
+    assert refused.status in (400, 403) and "may only read" in refused["message"], refused
+    watch = service.ask("WATCH", path="d", **own)
+    assert watch["path"] == "/home/user/d"
+    since = service.ask("GET", sandbox=box["sandbox"])["started_ms"]
+    assert [row["sandbox"] for row in service.list(started_after_ms=since)] == [box["sandbox"]]
+    assert service.list(started_after_ms=since + 1) == []
+
+
 def test_pages_filters_and_order(service):
     ids = [service.create(metadata=["n", str(number % 2)])["sandbox"] for number in range(5)]
     assert [row["sandbox"] for row in service.list()] == ids[::-1]

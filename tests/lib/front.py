@@ -421,7 +421,7 @@ class Front:
         number = len(self.watches) + 1
         os.stat(self.path_of(fields["path"]))
         self.watches[number] = fields
-        return 200, {"watch": number}
+        return 200, {"watch": number, "path": "/watched"}
 
     def do_unwatch(self, fields):
         self.watches.pop(fields["watch"], None)

@@ -19,6 +19,8 @@ static const char *what_of(enum files_operation operation, int errnum)
 		return "a file system inside does not answer";
 	case EIO:
 		return "what looks at the files of this sandbox failed";
+	case EROFS:
+		return "it lies where this sandbox may only read";
 	case EBUSY:
 		return "the files of this sandbox cannot be looked at: file systems inside do not answer";
 	case EINVAL:

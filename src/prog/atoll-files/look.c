@@ -221,6 +221,8 @@ int look_open(struct inside *inside, const char *path, const char *to)
 		return EIO;
 	}
 	inside->result_fd = entry.dir_fd = fd;
+	/* Who writes it anew has to know what the old one leaves behind. */
+	entry.has_attributes = !inside->places[0].rest[0] && inside->request.flags & FILES_OPEN_WRITE;
 	entry_put(inside, &inside->out, &entry);
 	return 0;
 }

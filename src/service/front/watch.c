@@ -20,6 +20,7 @@ struct watcher {
 	uint64_t number;                 /* the launcher's */
 	struct stream *stream;           /* NULL: it is asked */
 	char id[SESSION_ID_SIZE];        /* of one that is asked */
+	char *path;                      /* owned: of the directory, as it is inside; NULL: not known */
 	struct buf events;               /* what nobody asked for yet: JSON, with commas */
 	bool has_lost;
 	uint64_t asked_ms;
@@ -47,6 +48,7 @@ static void watcher_free(struct watcher *watcher, bool is_gone)
 	if (watcher->next)
 		watcher->next->link = watcher->link;
 	buf_done(&watcher->events);
+	free(watcher->path);
 	free(watcher);
 }
 
@@ -62,9 +64,11 @@ static struct watcher *watcher_new(struct exchange *exchange, const struct servi
 	watcher->number = service_number(reply, "watch", 0);
 	watcher->asked_ms = front->now_ms;
 	buf_init(&watcher->events, EVENTS_MAX);
+	watcher->path = service_string(reply, "path") ? str_dup(service_string(reply, "path")) : NULL;
 	if (str_copy(watcher->sandbox, sizeof watcher->sandbox, exchange->target.sandbox) < 0 ||
 	    str_copy(watcher->token, sizeof watcher->token, token ? token : "") < 0 ||
 	    random_session_id(watcher->id) < 0) {
+		free(watcher->path);
 		free(watcher);
 		return NULL;
 	}
@@ -100,13 +104,13 @@ void watch_on_change(struct front *front, const struct service_message *event)
 		}
 		if (watcher->stream->is_ended)
 			return;
-		filesystem_put_change(&watcher->stream->out, event);
+		filesystem_put_change(&watcher->stream->out, event, watcher->path);
 		stream_wake(watcher->stream);
 		return;
 	}
 	if (watcher->events.size)
 		buf_put_char(&watcher->events, ',');
-	filesystem_put_event(&watcher->events, event);
+	filesystem_put_event(&watcher->events, event, watcher->path);
 	if (buf_error(&watcher->events) < 0)
 		watcher->has_lost = true;
 }

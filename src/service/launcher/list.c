@@ -40,7 +40,7 @@ static bool is_wanted(const struct call *call, const struct sandbox *sandbox)
 		return false;
 	if (template && !str_equal(template, own ? own : "base"))
 		return false;
-	if (sandbox->created_ms <= call_number(call, "started_after_ms", 0))
+	if (sandbox->created_ms < call_number(call, "started_after_ms", 0))
 		return false;
 	return has_metadata(sandbox, service_strings(call->message, "metadata"));
 }

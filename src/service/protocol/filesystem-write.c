@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -47,7 +48,8 @@ static void put_metadata(struct json *json, const char *const *pairs)
 	json_object_end(json);
 }
 
-static void put_members(struct json *json, const char *name, const struct service_message *values)
+/* path: where the file is. */
+static void put_members_at(struct json *json, const char *name, const char *path, const struct service_message *values)
 {
 	uint64_t type = service_number(values, "type", 0), mode = service_number(values, "mode", 0);
 	char permissions[PERMISSIONS_SIZE], time[TIME_SIZE], size[32];
@@ -57,7 +59,7 @@ static void put_members(struct json *json, const char *name, const struct servic
 	json_object_begin(json, name);
 	put_text(json, "name", service_string(values, "name"));
 	json_string(json, "type", types[type < ARRAY_SIZE(types) ? type : 0]);
-	put_text(json, "path", service_string(values, "path"));
+	put_text(json, "path", path);
 	/* 64 bits are a string in proto3's JSON. */
 	if (str_format(size, sizeof size, "%llu", (unsigned long long)service_number(values, "size", 0)) == 0)
 		json_string(json, "size", size);
@@ -69,6 +71,11 @@ static void put_members(struct json *json, const char *name, const struct servic
 	put_text(json, "symlinkTarget", service_string(values, "target"));
 	put_metadata(json, service_strings(values, "metadata"));
 	json_object_end(json);
+}
+
+static void put_members(struct json *json, const char *name, const struct service_message *values)
+{
+	put_members_at(json, name, service_string(values, "path"), values);
 }
 
 void filesystem_put_entry(struct buf *out, const struct service_message *values)
@@ -120,19 +127,24 @@ void filesystem_put_keepalive(struct buf *out)
 	put_message(out, "{\"keepalive\":{}}");
 }
 
-static void put_event(struct json *json, const char *name, const struct service_message *event)
+static void put_event(struct json *json, const char *name, const struct service_message *event,
+		      const char *directory)
 {
+	char path[PATH_MAX];
 	uint64_t change = service_number(event, "change", 0);
 
 	json_object_begin(json, name);
 	put_text(json, "name", service_string(event, "below"));
 	json_string(json, "type", changes[change < ARRAY_SIZE(changes) ? change : 0]);
-	if (service_string(event, "path"))
+	if (directory && service_string(event, "path") &&
+	    path_join(path, sizeof path, directory, service_string(event, "path")) == 0)
+		put_members_at(json, "entry", path, event);
+	else if (service_string(event, "path"))
 		put_members(json, "entry", event);
 	json_object_end(json);
 }
 
-void filesystem_put_change(struct buf *out, const struct service_message *event)
+void filesystem_put_change(struct buf *out, const struct service_message *event, const char *directory)
 {
 	size_t at = out->size;
 	struct json json;
@@ -140,17 +152,17 @@ void filesystem_put_change(struct buf *out, const struct service_message *event)
 	connect_envelope_begin(out);
 	json_init(&json, out);
 	json_object_begin(&json, NULL);
-	put_event(&json, "filesystem", event);
+	put_event(&json, "filesystem", event, directory);
 	json_object_end(&json);
 	connect_envelope_end(out, at, 0);
 }
 
-void filesystem_put_event(struct buf *out, const struct service_message *event)
+void filesystem_put_event(struct buf *out, const struct service_message *event, const char *directory)
 {
 	struct json json;
 
 	json_init(&json, out);
-	put_event(&json, NULL, event);
+	put_event(&json, NULL, event, directory);
 }
 
 void filesystem_put_uploaded(struct buf *out, const struct service_message *values)

@@ -32,13 +32,13 @@ void filesystem_begin_list(struct buf *out);
 void filesystem_put_listed(struct buf *out, const struct service_message *row, size_t at);
 void filesystem_end_list(struct buf *out);
 
-/* Appends messages of WatchDir, in envelopes. */
+/* Appends messages of WatchDir, in envelopes. directory: that is watched; NULL: paths stay relative to it. */
 void filesystem_put_watching(struct buf *out);
-void filesystem_put_change(struct buf *out, const struct service_message *event);
+void filesystem_put_change(struct buf *out, const struct service_message *event, const char *directory);
 void filesystem_put_keepalive(struct buf *out);
 
 /* Appends a FilesystemEvent without anything around it, for a watcher that is asked. */
-void filesystem_put_event(struct buf *out, const struct service_message *event);
+void filesystem_put_event(struct buf *out, const struct service_message *event, const char *directory);
 
 /* Appends {"path":…,"name":…,"type":"file"} of a file that was uploaded. */
 void filesystem_put_uploaded(struct buf *out, const struct service_message *values);

@@ -65,6 +65,19 @@ static void put_metadata(struct buf *out, const atoll_record *entry)
 		field_put_strings(out, "metadata", pairs);
 }
 
+/* Where a link leads, absolute, as clients expect it: by the words alone. */
+static void put_target(struct buf *out, const char *link, const char *target)
+{
+	char directory[PATH_MAX], path[PATH_MAX];
+	const char *name = path_basename(link);
+
+	if (target && str_format(directory, sizeof directory, "%.*s", (int)(name - link), link) == 0 &&
+	    path_join(path, sizeof path, directory, target) == 0)
+		field_put_string(out, "target", path);
+	else
+		field_put_string(out, "target", target);
+}
+
 void files_put_entry(struct buf *out, const atoll_record *entry, const char *path)
 {
 	const char *text, *type = "";
@@ -85,7 +98,7 @@ void files_put_entry(struct buf *out, const atoll_record *entry, const char *pat
 	if (atoll_get_bytes(entry, "target", &target, &size) && !memchr(target, 0, size)) {
 		cleanup_free char *copy = strndup(target, size);
 
-		field_put_string(out, "target", copy);
+		put_target(out, path, copy);
 	}
 	put_metadata(out, entry);
 }
@@ -260,9 +273,10 @@ void files_move(struct call *call)
 	await_answer(call->sandbox, call, r, ticket, &error, changed);
 }
 
+/* What is not there is what was wanted: os.RemoveAll of the clients' own server says so, too. */
 static void removed(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
 {
-	if (outcome->code)
+	if (outcome->code && outcome->code != ATOLL_E_NOT_FOUND)
 		fail(call, outcome);
 	else
 		call_reply(call, 204);

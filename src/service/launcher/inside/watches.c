@@ -10,14 +10,19 @@
 
 static void added(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
 {
+	char path[PATH_MAX];
 	uint64_t watch = 0;
+	struct buf *out;
 
 	if (outcome->code) {
 		call_fail_atoll(call, outcome->code, outcome->what, outcome->hint);
 		return;
 	}
 	atoll_get_u64(outcome->result, "watch", &watch);
-	field_put_u64(call_begin_reply(call, 200), "watch", watch);
+	out = call_begin_reply(call, 200);
+	field_put_u64(out, "watch", watch);
+	if (user_path(call_string(call, "path"), path, NULL) == 0)
+		field_put_string(out, "path", path);
 	call_end_reply(call, NULL, 0);
 }
 
