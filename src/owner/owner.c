@@ -20,16 +20,21 @@
  * lead, links followed; what the kernel calls them here is what the policy is asked about and what the log has; and
  * only that name goes back, to be opened without links. So what is done is what was judged, whatever is swapped
  * meanwhile.
+ *
+ * The process lives among hostile files. What it says is believed only as the answer to what it was asked: one place a
+ * turn, then one reply, with a descriptor where one was to be opened. Anything else ends it.
  */
 
-enum { MS_NS = 1000000, STUCK_MS = 50, FALLS_MAX = 1 << 20 };
+enum { MS_NS = 1000000, STUCK_MS = 50, FALLS_MAX = 1 << 20, ERRNO_END = 4096 };
 
 struct owner_job {
 	struct owner_job *next;
 	struct owner_asker asker; /* done NULL: nobody wants to know any more */
 	uint64_t ticket, own_ticket;
 	enum files_operation operation;
-	bool is_recorded, has_begun, was_tried; /* begun: something may have been done */
+	char *recorded;          /* owned: the path that its last record has; NULL: none */
+	bool has_begun, was_tried; /* begun: something may have been done */
+	bool is_placed, is_allowed; /* in this turn */
 	size_t size;
 	uint8_t bytes[];         /* FILES_REQUEST */
 };
@@ -38,6 +43,7 @@ static int next_job(struct owner *owner);
 static void note_watch(struct owner *owner, const struct owner_job *job);
 static void lose_watches(struct owner *owner);
 static bool has_watches(const struct owner *owner);
+static void end_watch(struct owner *owner, struct owner_watch *watch);
 
 /* ---- jobs ---- */
 
@@ -70,6 +76,7 @@ static void finish(struct owner *owner, const struct owner_answer *answer)
 	remove_first(owner);
 	if (job->asker.done)
 		job->asker.done(job->asker.context, job->ticket, job->operation, answer);
+	free(job->recorded);
 	free(job);
 }
 
@@ -104,7 +111,10 @@ static int name_place(int fd, const char *rest, char out[PATH_MAX])
 		return 0;
 	if (size == 1)
 		size = 0;
-	return str_format(out + size, (size_t)(PATH_MAX - size), "/%s", rest) < 0 ? ENAMETOOLONG : 0;
+	if (str_format(out + size, (size_t)(PATH_MAX - size), "/%s", rest) < 0)
+		return ENAMETOOLONG;
+	/* A ".." would be judged as another file than it is. */
+	return path_is_normal(out) ? 0 : EACCES;
 }
 
 static enum watch_file_access access_of(const struct files_request *request)
@@ -189,6 +199,20 @@ static int get_request(struct owner_job *job, struct files_request *request)
 	return r < 0 ? r : files_request_get(&frame, request);
 }
 
+/* Each turn of a long one is judged; its record is one, as long as its path is. */
+static int record_turn(const struct owner *owner, const struct act *act, bool is_allowed)
+{
+	struct owner_job *job = owner->first;
+	int r;
+
+	if (is_allowed && job->recorded && str_equal(job->recorded, act->path))
+		return 0;
+	r = record(owner, act, is_allowed);
+	free(job->recorded);
+	job->recorded = is_allowed ? str_dup(act->path) : NULL;
+	return r;
+}
+
 static int on_place(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct owner *owner = context;
@@ -197,27 +221,28 @@ static int on_place(void *context, struct frame *frame, int *fds, size_t fd_coun
 	char path[PATH_MAX], to[PATH_MAX];
 	struct files_request request;
 	struct act act = { .request = &request };
+	struct owner_job *job = owner->first;
 	int r = frame_finish(frame), errnum;
 
-	if (r < 0 || !owner->is_asked || ticket != owner->first->own_ticket)
+	if (r < 0 || !owner->is_asked || ticket != job->own_ticket || job->is_placed)
 		return -EBADMSG;
-	r = get_request(owner->first, &request);
+	r = get_request(job, &request);
 	if (r < 0)
 		return r;
+	job->is_placed = true;
 	errnum = !request.path || (request.to != NULL) != (fd_count == 2) ? EINVAL : name_place(fds[0], rest, path);
 	if (errnum == 0 && request.to)
 		errnum = name_place(fds[1], to_rest, to);
 	if (errnum == 0) {
-		act = (struct act){ &request, &owner->first->asker, path, request.to ? to : NULL };
+		act = (struct act){ &request, &job->asker, path, request.to ? to : NULL };
 		errnum = judge(owner, &request, path, act.to);
-		/* Each turn of a long one is judged; its record is one. */
-		r = owner->first->is_recorded && errnum == 0 ? 0 : record(owner, &act, errnum == 0);
-		owner->first->is_recorded = true;
+		r = record_turn(owner, &act, errnum == 0);
 	}
 	free(request.attributes);
 	if (r < 0)
 		return peer_fail(&owner->peer, r);
-	owner->first->has_begun = errnum == 0;
+	job->is_allowed = errnum == 0;
+	job->has_begun = job->has_begun || job->is_allowed;
 	r = errnum ? send_go(owner, errnum, NULL, NULL) : send_go(owner, 0, path, act.to);
 	if (r < 0)
 		peer_break(&owner->peer, PEER_DEAF);
@@ -240,6 +265,17 @@ static bool is_unfinished(const struct frame *frame)
 	return is_found;
 }
 
+/* Whether this can be the answer: to what was allowed, if something was done, with a descriptor if it was opened. */
+static bool is_plausible(const struct owner_job *job, int errnum, size_t fd_count)
+{
+	bool has_path = job->operation != FILES_UNWATCH && job->operation != FILES_CONNECT;
+	bool opens = job->operation == FILES_OPEN || job->operation == FILES_CONNECT;
+
+	if (errnum != 0)
+		return errnum > 0 && errnum < ERRNO_END && fd_count == 0;
+	return (job->is_allowed || !has_path) && opens == (fd_count == 1);
+}
+
 static int on_reply(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct owner *owner = context;
@@ -247,9 +283,10 @@ static int on_reply(void *context, struct frame *frame, int *fds, size_t fd_coun
 	int errnum = (int)frame_get_u32(frame), none = FD_NONE;
 	struct owner_job *job = owner->first;
 
-	if (frame->error || !owner->is_asked || ticket != job->own_ticket || errnum < 0 || errnum > 4095)
+	if (frame->error || !owner->is_asked || ticket != job->own_ticket ||
+	    !is_plausible(job, errnum, fd_count))
 		return -EBADMSG;
-	if (errnum == 0 && is_unfinished(frame)) {
+	if (errnum == 0 && job->operation == FILES_REMOVE && is_unfinished(frame)) {
 		remove_first(owner);
 		append(owner, job);
 		owner->is_asked = false;
@@ -393,6 +430,9 @@ static void note_watch(struct owner *owner, const struct owner_job *job)
 		watch = find_watch(owner, 0);
 		if (watch)
 			*watch = (struct owner_watch){ job->own_ticket, job->asker };
+		/* Who asked for it has left meanwhile. */
+		if (watch && !job->asker.done)
+			end_watch(owner, watch);
 	} else if (job->operation == FILES_UNWATCH && get_request((struct owner_job *)job, &request) == 0) {
 		watch = find_watch(owner, request.watch);
 		if (watch)
@@ -439,6 +479,7 @@ static int send_first(struct owner *owner)
 	struct owner_job *job = owner->first;
 	struct buf *out = &owner->run->out;
 
+	job->is_placed = job->is_allowed = false;
 	buf_reset(out);
 	buf_put(out, job->bytes, job->size);
 	return buf_error(out) < 0 ? buf_error(out) : peer_send(&owner->peer, NULL, 0);
@@ -531,24 +572,27 @@ int owner_ask(struct owner *owner, const struct files_request *request, uint64_t
 	return next_job(owner);
 }
 
+/* Of one that nobody wants any more. */
+static void end_watch(struct owner *owner, struct owner_watch *watch)
+{
+	const struct files_request request = { .operation = FILES_UNWATCH, .watch = watch->number,
+					       .set = 1u << FILES_HAS_WATCH };
+	struct owner_asker nobody = { .context = owner };
+
+	/* What cannot be ended now ends with the process. */
+	watch->asker = nobody;
+	if (owner_ask(owner, &request, 0, &nobody) < 0)
+		watch->number = 0;
+}
+
 void owner_forget(struct owner *owner, const void *context)
 {
 	for (struct owner_job *job = owner->first; job; job = job->next)
 		if (job->asker.context == context)
-			job->asker.done = NULL;
-	for (size_t i = 0; owner->run && i < FILES_WATCHES_MAX; i++) {
-		struct owner_watch gone = owner->watches[i];
-		const struct files_request request = { .operation = FILES_UNWATCH, .watch = gone.number,
-						       .set = 1u << FILES_HAS_WATCH };
-		struct owner_asker nobody = { .context = owner };
-
-		if (!gone.number || gone.asker.context != context)
-			continue;
-		/* What cannot be ended now ends with the process. */
-		owner->watches[i].asker = nobody;
-		if (owner_ask(owner, &request, 0, &nobody) < 0)
-			owner->watches[i].number = 0;
-	}
+			job->asker = (struct owner_asker){ .uid = job->asker.uid, .pid = job->asker.pid };
+	for (size_t i = 0; owner->run && i < FILES_WATCHES_MAX; i++)
+		if (owner->watches[i].number && owner->watches[i].asker.context == context)
+			end_watch(owner, &owner->watches[i]);
 }
 
 void owner_close(struct owner *owner)
