@@ -80,6 +80,9 @@ static bool has(const char *text, const char *label)
 {
 	size_t size = strlen(label);
 
+	/* Two that follow each other are no label. */
+	if (!size || strchr(label, '\n'))
+		return false;
 	for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
 		if (strncmp(text, label, size) == 0 && (!text[size] || text[size] == '\n'))
 			return true;
