@@ -2,7 +2,9 @@
 """atolld: what its front can ask for, and what it cannot. The test is the front."""
 import base64
 import hashlib
+import fcntl
 import os
+import subprocess
 import time
 
 import pytest
@@ -311,6 +313,20 @@ def test_quotas_hold(service):
     for row in service.list(key=slow) + service.list(key=few) + service.list(key=some) + service.list(key=small):
         assert service.ask("KILL", key=key_of(service, "a" + row["sandbox"], "--role", "admin"),
                            sandbox=row["sandbox"]).status == 204
+
+
+def test_a_lock_that_a_dying_child_holds_is_waited_for(service):
+    """After a kill -9 a child that atolld had just forked held it a moment longer, and the next start gave up."""
+    service.kill()
+    with open(service.sandbox.state / "atoll" / "service" / "lock", "rb+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        service.start(ready=False)
+        with pytest.raises(subprocess.TimeoutExpired):
+            service.process.wait(timeout=0.3)
+    service.take_front()
+    service.say_ready()
+    service.key = None
+    assert service.process.stdout.readline()
 
 
 def test_a_front_that_breaks_the_table_is_ended_and_no_sandbox_with_it(service):

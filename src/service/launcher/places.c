@@ -109,6 +109,9 @@ int places_make(struct daemon *daemon, struct err *err)
 	return make_directory(places->home, 0755, err) < 0 ? -EIO : make_directory(places->project, 0755, err);
 }
 
+/* A child of one that was killed may have it open until it executes its program, a moment later. */
+enum { LOCK_WAIT_MS = 1000 };
+
 int places_lock(const struct service_places *places, struct err *err)
 {
 	char path[PATH_MAX];
@@ -117,7 +120,7 @@ int places_lock(const struct service_places *places, struct err *err)
 	r = path_join(path, sizeof path, places->directory, "lock");
 	r = fd = r < 0 ? r : fd_open_at(AT_FDCWD, path, O_RDWR | O_CREAT, 0600);
 	if (r >= 0)
-		r = fd_lock_within(fd, LOCK_EX, 0);
+		r = fd_lock_within(fd, LOCK_EX, LOCK_WAIT_MS);
 	if (r >= 0)
 		return fd;
 	close_fd(&fd);
