@@ -91,7 +91,7 @@ def test_limits_say_what_this_machine_holds(sandbox):
     assert done.code == 0, done
     holders = done.report["enforcement"]["limits"]
     assert holders["memory"] == "supervised" and holders["cpus"] == "nothing", holders
-    assert "- CPUs" not in done.out and "512MiB; looked at from time to time" in done.out, done
+    assert "- CPUs" not in done.out and "512MiB; checked from time to time" in done.out, done
     assert ("processes and threads: 77" in done.out) == (holders["processes"] == "rlimit"), done
 
 

@@ -66,18 +66,18 @@ static void put_files(const struct policy *policy, const struct policy_place *pl
 	if (policy_gates_writes(policy))
 		buf_put_text(out, "\nBelow some of them a person is asked first about files that others run later:\n"
 				  "git's hooks and settings, new repositories, settings of editors, shells and agents\n"
-				  "(`.envrc`, `.vscode/`, `CLAUDE.md`). Where nobody answers that is refused.\n");
+				  "(`.envrc`, `.vscode/`, `CLAUDE.md`). If nobody answers, the change is refused.\n");
 	put_class(policy, place, FILE_STAGE, "You may write here; a person decides what is kept:", "nothing", out);
 	put_class(policy, place, FILE_SCRATCH, "Private space, thrown away at the end:", "nothing", out);
 	put_class(policy, place, FILE_READ, "You may read here (and below):", "nothing", out);
 	put_class(policy, place, FILE_MASK, "Taken out of the above; these look empty or unreadable:", "nothing",
 		  out);
-	buf_put_text(out, "\nEverything else does not exist here. A missing file may exist outside: do not "
-			  "look for a way around.\n");
+	buf_put_text(out, "\nEverything else does not exist here. A file that is missing here may exist "
+			  "outside: do not try to get around that.\n");
 	if (policy_stages_system(policy))
-		buf_put_text(out, "\nWhere you are uid 0 you are it in name only: packages install whose files\n"
-				  "belong to root; `apt-get` needs `-o APT::Sandbox::User=root`; other owners and\n"
-				  "set-user-ID files cannot be made, and no service can be started.\n");
+		buf_put_text(out, "\nIf you are uid 0, you are it in name only. Packages whose files belong to root\n"
+				  "can be installed; `apt-get` needs `-o APT::Sandbox::User=root`. Files of other\n"
+				  "owners and set-user-ID files cannot be made, and no service can be started.\n");
 	if (!policy->exec.new_binaries)
 		buf_put_text(out, "\nWhat you write cannot be executed. Run scripts by their interpreter "
 				  "(`sh file`, `python3 file`).\n");
@@ -161,11 +161,11 @@ static void put_network(const struct policy *policy, struct buf *out)
 		return;
 	}
 	if (policy->network.default_verdict == VERDICT_ALLOW)
-		buf_put_text(out, "Hosts of the public internet can be reached; about private addresses a person "
-				  "is asked.\n\n");
+		buf_put_text(out, "Hosts of the public internet can be reached. For private addresses, a person is "
+				  "asked.\n\n");
 	else if (policy->network.default_verdict == VERDICT_ASK)
-		buf_put_text(out, "These hosts, by name. About any other a person is asked when you look it up: "
-				  "without a\nyes its name does not exist here.\n\n");
+		buf_put_text(out, "These hosts can be reached, by name. For any other, a person is asked when you "
+				  "look it up.\nWithout a yes, its name does not exist here.\n\n");
 	else if (policy->network.count || !policy->network.host_port_count)
 		buf_put_text(out, "Hosts by name, and only these; other names do not exist here:\n\n");
 	else
@@ -185,13 +185,15 @@ static void put_network(const struct policy *policy, struct buf *out)
 		put_requests(rule, out);
 	}
 	if (bounds_labels(policy))
-		buf_put_text(out, "\nBelow each `*` different names are let out up to 4 KiB of them; use few.\n");
+		buf_put_text(out, "\nBelow each `*`, you can look up different names, "
+				  "up to 4 KiB of them in all; use few.\n");
 	if (policy_intercepts_any(policy))
 		buf_put_text(out,
-			     "\nWhere requests are listed, each is judged by its method and path; a host that is\n"
-			     "allowed with such a list gets no others. One that is refused is answered with 403 and\n"
-			     "JSON that says why. Programs trust the certificate of such a host by the bundle of the\n"
-			     "system, or by `SSL_CERT_FILE` and its like; by itself it is `/run/atoll/ca.pem`.\n");
+			     "\nWhere requests are listed, each is judged by its method and path; no\n"
+			     "other request reaches that host. A refused request is answered with 403 and JSON that\n"
+			     "says why. Programs trust the certificate of such a host through the bundle of the\n"
+			     "system, or through `SSL_CERT_FILE` and similar variables. The file of the certificate\n"
+			     "authority alone is `/run/atoll/ca.pem`.\n");
 	buf_put_text(out, "\nThe person may change this list while you work; a refusal says what holds then.\n");
 	put_publish(policy, out);
 	put_host_ports(policy, out);
@@ -213,8 +215,8 @@ static void put_exec(const struct policy *policy, struct buf *out)
 	size_t count = 0;
 
 	if (policy_judges_programs(policy))
-		buf_put_text(out, "\n## Programs\n\nA program is what the file is, not what it is called: a copy or a "
-				  "link counts the same.\n\n");
+		buf_put_text(out, "\n## Programs\n\nA rule is about the file of a program, not about its name: a copy "
+				  "or a link counts the same.\n\n");
 	for (size_t i = 0; i < policy->exec.count && out->size < REQUESTS_END; i++) {
 		const struct exec_rule *rule = &policy->exec.rules[i];
 
@@ -334,7 +336,7 @@ static void put_limits(const struct policy *policy, const struct policy_place *p
 			buf_printf(out, "- %s: %s%s\n", scalar_rows[id].meaning,
 				   scalar_value_to_text(id, limit_of(policy, place, id), text),
 				   hold_of(place, id) == LIMIT_LOOKED_AT ?
-					   "; looked at from time to time, and the run ends when there is more" : "");
+					   "; checked from time to time; the run ends if there is more" : "");
 	put_rates(policy, out);
 	put_network_limits(policy, out);
 }
@@ -354,8 +356,8 @@ static const struct {
 };
 
 static const char *const about_namespaces[EXEC_NAMESPACES_COUNT] = {
-	[EXEC_NAMESPACES_NONE] = "No namespaces: a program's own sandbox cannot be made. Switch it off, for you are\n"
-				 "  in one.\n",
+	[EXEC_NAMESPACES_NONE] = "No namespaces: a program cannot make a sandbox of its own. Switch its sandbox off:\n"
+				 "  you are in one.\n",
 	[EXEC_NAMESPACES_PLAIN] = "Programs can make user namespaces, as browsers do; no mounts and roots in them.\n",
 	[EXEC_NAMESPACES_MOUNTS] = "Programs can make user namespaces with mounts of their own (`bwrap`): binds,\n"
 				   "  tmpfs, proc, devpts and mqueue; no overlay, and none by `fsopen`.\n"
@@ -379,7 +381,7 @@ static void put_different(const struct policy *policy, struct buf *out)
 		     "- `socket(AF_UNIX, SOCK_DGRAM)`, ping, raw sockets and io_uring do not exist.\n"
 		     "- %s"
 		     "- No %scontainers, services, or debugging of what runs outside.\n"
-		     "- There are no core dumps, and `/sys` tells of processors alone.\n",
+		     "- There are no core dumps, and `/sys` shows only processors.\n",
 		   about_namespaces[policy->exec.namespaces],
 		   policy->exec.namespaces == EXEC_NAMESPACES_MOUNTS ? "" : "mounts, ");
 	put_unfit(policy, out);
@@ -397,8 +399,8 @@ static void put_requests_to_people(const struct policy *policy, struct buf *out)
 		return;
 	buf_put_text(out,
 		     "\n## When you need more\n\n"
-		     "Ask the person before you hit the wall, once, with the reason; "
-		     "what is allowed is there at once:\n\n"
+		     "Ask the person before you try, once, and give the reason. "
+		     "What is allowed can be used at once:\n\n"
 		     "    /run/atoll/bin/atoll-request file.read PATH -r REASON     (or file.write PATH)\n"
 		     "    /run/atoll/bin/atoll-request net.connect HOST:PORT -r REASON\n"
 		     "    /run/atoll/bin/atoll-request exec PROGRAM -r REASON\n"
@@ -410,9 +412,9 @@ static void put_requests_to_people(const struct policy *policy, struct buf *out)
 		     "It waits for the answer. Exit status: 0 allowed, 1 denied, 3 nobody answered (`--wait SECONDS`,\n"
 		     "`wait NUMBER`). A no is final. The same as lines of JSON: `/run/atoll/ask.sock`,\n"
 		     "`{\"want\": \"file.read\", \"subject\": \"/path\", \"reason\": \"why\"}`.\n"
-		     "What is masked, and what a rule denies, cannot be asked for. Of the project's files a person\n"
-		     "shows one, such as `.env`, for a run with `atoll run --unmask .env`, or in a policy with\n"
-		     "`drop: [.env]`. For other masked paths `explain` names the way, where there is one.\n");
+		     "You cannot ask for what is masked, or for what a rule denies. A person can show you a file of\n"
+		     "the project, such as `.env`: for a run with `atoll run --unmask .env`, or in a policy with\n"
+		     "`drop: [.env]`. For other masked paths, `explain` names the way, if there is one.\n");
 }
 
 int policy_describe(const struct policy *policy, const struct policy_place *place, struct buf *out)
@@ -429,7 +431,7 @@ int policy_describe(const struct policy *policy, const struct policy_place *plac
 	buf_put_text(out,
 		     "\n## When something is refused\n\n"
 		     "Each refusal that atoll sees is a line in `/run/atoll/denials.jsonl`, with the rule, "
-		     "the reason and the way out.\n"
+		     "the reason and what can be done.\n"
 		     "A refusal is final for this run: the same thing by another path, tool or spelling is "
 		     "refused as well.\n"
 		     "If the task cannot be done within these limits, say which limit is in the way and "

@@ -45,7 +45,7 @@ static void says_what_happens_with_hosts_that_no_rule_lists(void **state)
 		const char *said;
 	} cases[] = {
 		{ VERDICT_DENY, "only these; other names do not exist here" },
-		{ VERDICT_ASK, "About any other a person is asked" },
+		{ VERDICT_ASK, "For any other, a person is asked" },
 		{ VERDICT_ALLOW, "public internet can be reached" },
 	};
 
@@ -104,7 +104,7 @@ static void a_limit_that_nothing_holds_is_not_said(void **state)
 	policy.limits[RESOURCE_OPEN_FILES].value = 99;
 	buf_init(&out, 1 << 16);
 	assert_int_equal(policy_describe(&policy, &place, &out), 0);
-	assert_non_null(strstr(buf_text(&out), "1GiB; looked at from time to time"));
+	assert_non_null(strstr(buf_text(&out), "1GiB; checked from time to time"));
 	assert_null(strstr(buf_text(&out), "processes and threads"));
 	assert_non_null(strstr(buf_text(&out), "open files of one process: 99\n"));
 }
