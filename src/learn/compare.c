@@ -140,7 +140,7 @@ static void put_head(const struct comparison *comparison, const struct compariso
 	buf_put_text(out, " decisions would differ under ");
 	buf_put_escaped(out, names->policy, strlen(names->policy), 0);
 	if (!comparison->different && comparison_is_incomplete(comparison))
-		buf_put_text(out, "; whether others would cannot be known");
+		buf_put_text(out, "; decisions that were not recorded cannot be compared");
 	buf_put_char(out, '\n');
 }
 
@@ -156,9 +156,9 @@ static void put_limits(const struct comparison *comparison, struct buf *out)
 		buf_printf(out, "  not decided: programs started by a relative path: %llu\n",
 			   (unsigned long long)comparison->relative);
 	if (comparison->log.is_policy_changed)
-		buf_put_text(out, "  its policy was changed while it ran; compared is with its first one\n");
+		buf_put_text(out, "  the policy was changed while the session ran; its first policy is compared\n");
 	if (!comparison->log.has_end)
-		buf_put_text(out, "  it has not ended, or was killed: the log may go on\n");
+		buf_put_text(out, "  the session has not ended, or was killed: the log may go on\n");
 	if (comparison->log.unreadable)
 		buf_printf(out, "  records that cannot be decided about: %llu\n",
 			   (unsigned long long)comparison->log.unreadable);

@@ -93,7 +93,7 @@ static void put_item(struct buf *out, const struct proposal *proposal, const str
 	if (!put_path(out, proposal->request->before, item->key, is_pattern)) {
 		out->size = start;
 		put_comment(out, "    ", item->key);
-		buf_put_text(out, ": a name that is no UTF-8 cannot stand in a policy");
+		buf_put_text(out, ": the name is not UTF-8, so it cannot be in a policy");
 	} else if (terms) {
 		put_terms(out, terms, is_pattern);
 	}
@@ -320,7 +320,7 @@ static void put_no_list(struct buf *out, const struct proposal *proposal)
 {
 	const struct policy *before = proposal->request->before;
 
-	buf_put_text(out, "  # No list of programs: what is made anew cannot be named beforehand.\n");
+	buf_put_text(out, "  # No list of programs: a program that a run makes cannot be named before it.\n");
 	if (before->exec.default_verdict != VERDICT_ALLOW) {
 		buf_printf(out, "  default: %s\n", verdict_names[before->exec.default_verdict]);
 		kept_put_exec(proposal, VERDICT_ALLOW, false, out);
@@ -423,8 +423,8 @@ static bool has_set(const struct policy *policy, const struct env_set *set)
 static void put_environment(struct buf *out, const struct proposal *proposal)
 {
 	const struct policy *before = proposal->request->before, *base = proposal->request->base;
-	const char *heading = "env:                         # as the session had it; what is read of it is not "
-			      "recorded\n";
+	const char *heading = "env:                         # as the session had it; it is not recorded "
+			      "which variables are read\n";
 	size_t shown = 0;
 
 	for (size_t i = 0; i < before->env.pass_count; i++) {
@@ -461,8 +461,8 @@ static void put_listed(struct buf *out, const struct proposal *proposal)
 	const struct tally *listed = &proposal->listed;
 
 	if (listed->count)
-		buf_put_text(out, "# Listed in the session; here they show no more than what the policy has below "
-				  "them:\n");
+		buf_put_text(out, "# Directories that were listed in the session. Here, such a list has only what this "
+				  "policy has below them:\n");
 	for (size_t i = 0; i < listed->count && i < PROPOSE_REFUSED_SHOWN; i++) {
 		put_comment(out, "", listed->items[i].key);
 		buf_put_char(out, '\n');

@@ -112,7 +112,7 @@ def test_a_name_that_is_no_text_is_a_comment(sandbox, base):
         file.write(b"x")
     sandbox.own(path)
     done = learn(sandbox, "cat ~/data/* >/dev/null", policy=base, code=1)
-    assert "cannot stand in a policy" in done.out and "allow → " in done.err, done
+    assert "cannot be in a policy" in done.out and "allow → " in done.err, done
 
 
 def test_output_is_made_and_never_replaced(sandbox, base):
