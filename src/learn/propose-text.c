@@ -320,7 +320,7 @@ static void put_no_list(struct buf *out, const struct proposal *proposal)
 {
 	const struct policy *before = proposal->request->before;
 
-	buf_put_text(out, "  # No list of programs: a program that a run makes cannot be named before it.\n");
+	buf_put_text(out, "  # No list of programs: a program that a run makes cannot be named beforehand.\n");
 	if (before->exec.default_verdict != VERDICT_ALLOW) {
 		buf_printf(out, "  default: %s\n", verdict_names[before->exec.default_verdict]);
 		kept_put_exec(proposal, VERDICT_ALLOW, false, out);
