@@ -45,7 +45,7 @@ static bool buf_grow(struct buf *buf, size_t size)
 		buf->error = -ENOBUFS;
 		return false;
 	}
-	if (size <= buf->capacity - buf->size)
+	if (buf->bytes && size <= buf->capacity - buf->size)
 		return true;
 	while (capacity < buf->size + size)
 		capacity *= 2;
