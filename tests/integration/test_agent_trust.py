@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from atoll import wait_until
+from atoll import someone_listens, wait_until
 
 PYTHON = "/usr/bin/python3"
 BURSTS = """
@@ -132,7 +132,7 @@ def test_frozen_until_a_person_raises_it(sandbox):
     follower = subprocess.Popen([str(sandbox.programs.atoll), "ask", "--follow", "--json"], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, start_new_session=True, **sandbox.popen_keywords())
     sandbox.children.append(follower)
-    wait_until(lambda: list(sandbox.runtime.rglob("listeners.lock")))
+    wait_until(lambda: someone_listens(sandbox))
     child = sandbox.popen([PYTHON, "-c", script], policy=path)
     assert child.stdout.readline() == b"on\n"
     wait_until(lambda: b"tac" in sandbox.run_atoll("ask", "--json").bytes, 10, "the question")

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from atoll import wait_until
+from atoll import someone_listens, wait_until
 from control import Link
 from gate import LOOPBACK, Listener, Web, policy_text, test_hosts
 from person import Person, find_questions
@@ -147,7 +147,7 @@ def test_who_follows_all_sandboxes_hears_the_first_question_of_a_new_one(sandbox
     follower = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True,
                                 **sandbox.popen_keywords())
     sandbox.children.append(follower)
-    wait_until(lambda: list(sandbox.runtime.rglob("listeners.lock")))
+    wait_until(lambda: someone_listens(sandbox))
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                              **sandbox.popen_keywords(env=test_hosts()))
     sandbox.children.append(child)

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from atoll import wait_until
+from atoll import someone_listens, wait_until
 from gate import LOOPBACK, Listener, policy_text, test_hosts
 
 pytestmark = pytest.mark.needs("tmux")
@@ -130,7 +130,7 @@ def test_what_looks_like_a_question_is_shown_as_it_is(sandbox, panes):
                             "ask: {timeout: 40s}\n")
     watch = panes.open()
     watch.type(sandbox.programs.atoll, "ask", "--follow")
-    wait_until(lambda: list(sandbox.runtime.rglob("listeners.lock")), 10, "who follows")
+    wait_until(lambda: someone_listens(sandbox), 10, "who follows")
     script = "import subprocess\nprint(subprocess.run(%r).returncode)" % (list(LOOK_ALIKE),)
     child = sandbox.popen([PYTHON, "-c", script], policy=policy)
     watch.wait_for("run /usr/bin/echo as|run /bin/echo as")

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from atoll import wait_until
+from atoll import someone_listens, wait_until
 from verifier import model  # noqa: F401, a fixture
 
 WHO, ID = "/usr/bin/who", "/usr/bin/id"
@@ -116,7 +116,7 @@ def test_a_person_decides_what_is_not_clear(sandbox):
     follower = subprocess.Popen([str(sandbox.programs.atoll), "ask", "--follow", "--json"], stdout=subprocess.PIPE,
                                 stdin=subprocess.DEVNULL, start_new_session=True, **sandbox.popen_keywords())
     sandbox.children.append(follower)
-    wait_until(lambda: list(sandbox.runtime.rglob("listeners.lock")))
+    wait_until(lambda: someone_listens(sandbox))
     child = sandbox.popen(["sh", "-c", f"{ID} -u && echo ran"],
                           policy=policy_of(sandbox, f'command: ["{command}"], when: all'))
     question = json.loads(follower.stdout.readline())
@@ -187,7 +187,7 @@ def test_the_breaker_freezes_and_asks(sandbox, answer):
         follower = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True,
                                     **sandbox.popen_keywords())
         sandbox.children.append(follower)
-        wait_until(lambda: list(sandbox.runtime.rglob("listeners.lock")))
+        wait_until(lambda: someone_listens(sandbox))
     report = sandbox.report_path()
     sandbox.own_parent(report)
     child = sandbox.popen(["sh", "-c", f"{ID}; {ID}; sleep 1; echo on; {WHO} >/dev/null && echo more"], policy=policy,

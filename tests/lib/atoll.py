@@ -4,6 +4,7 @@ its own.
 
 A test says what is to run inside and looks at effects: exit status, output, the report, the host's files and processes.
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -227,6 +228,17 @@ class Sandbox:
             for stream in (child.stdin, child.stdout, child.stderr):
                 if stream:
                     stream.close()
+
+
+def someone_listens(sandbox):
+    """Whether somebody who answers questions holds the lock: that its file is there says less."""
+    for path in sandbox.runtime.rglob("listeners.lock"):
+        with path.open("rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    return False
 
 
 def wait_until(condition, seconds=5, what="condition"):
