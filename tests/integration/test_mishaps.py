@@ -147,7 +147,7 @@ def test_a_script_whose_interpreter_is_missing_inside_is_not_said_to_be_missing(
 
 def test_a_program_that_is_nowhere_is_only_not_found(sandbox):
     result = shell(sandbox, '"$ATOLL" run -q -- no-such-program')
-    assert result.code == 127 and "does not show" not in line_of(result, "not found in the sandbox, and in no")
+    assert result.code == 127 and "does not show" not in line_of(result, "not found in the sandbox, and not in a")
 
 
 def test_a_program_that_is_nowhere_is_not_found_each_time_where_the_box_looks_into_the_sandbox(sandbox):

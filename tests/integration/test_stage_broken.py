@@ -68,7 +68,7 @@ def test_what_cannot_be_read_says_so_and_can_be_thrown_away(staged, name):
     UNREADABLE[name](staged.directory)
     for verb in ("diff", "apply", "undo"):
         done = staged.verb(verb, staged.session, code=125)
-        assert f"what session {staged.session} staged cannot be read" in done.err or name == "no-live", done
+        assert f"the staged changes of session {staged.session} cannot be read" in done.err or name == "no-live", done
         assert f"atoll discard {staged.session}" in done.err, done
     assert staged.verb("snapshot", staged.session, code=125).err and listed(staged)
     assert (staged.project / "file").read_text() == "host\n"
@@ -117,7 +117,7 @@ def test_who_stands_on_it_goes_first(staged):
     put("trees", NOISE)(staged.directory)
     done = staged.verb("discard", origin, code=125)
     other = done.err.split("session ")[1].split()[0]
-    assert other != origin and f"atoll discard {other} comes first" in done.err, done
+    assert other != origin and f"first run: atoll discard {other}" in done.err, done
     staged.verb("discard", other)
     staged.verb("discard", origin)
     assert not staged.directory.exists()
