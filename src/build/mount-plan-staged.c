@@ -155,7 +155,6 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 	const struct file_plan_entry *entry = &policy->files.plan[index], *around = plan_entry_around(policy, index);
 	struct plan_tree_request request = {
 		.path = source_of(plan, entry->path),
-		.target = entry->path,
 		.rule = policy->files.rules[entry->rule].origin.id,
 		.flags = plan->new_binaries && !(entry->flags & FILE_NOEXEC) ? 0 : JAIL_NOEXEC,
 		.source_trusted = around && entry->flags & FILE_NOFOLLOW ? strlen(around->path) : 0,
@@ -164,6 +163,9 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 	struct stat st;
 	int r = path_real(request.path, real, sizeof real);
 
+	/* What is below it is shown where it is. */
+	if (request.path != entry->path)
+		request.target = entry->path;
 	if (r < 0 || stat(real, &st) < 0) {
 		if (entry->flags & FILE_OPTIONAL)
 			return 0;
