@@ -41,7 +41,7 @@ demo: all ## a minute with atoll: what an agent did, review, apply, undo
 
 # A build that begins here is the one that tolerates no warning, so that tools/check need not make another.
 check: WERROR := -Dwerror=true
-check: check-packages all ## every suite, or SUITE=NAME…; 10 minutes on two processors
+check: check-packages all ## every suite, or SUITE=NAME…; a quarter of an hour on two processors
 	@tools/check $(BUILD) $(SUITE)
 
 check-unit: WERROR := -Dwerror=true
