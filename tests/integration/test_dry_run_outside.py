@@ -35,7 +35,7 @@ def test_a_request_is_held_back_and_sent_for_real(trials, certificates):
         assert effects(told, "outgoing") == [f"http.request GET https://web.test:{web.port}/secret"], told
         done = trials.accept(told["trial"], code=1, env=outside(certificates))
         assert web.requests and web.requests[0][1] == "/secret", done
-        assert "otherwise than was shown" in done.err and "~ got" in done.err, done
+        assert "differs from what was shown" in done.err and "~ got" in done.err, done
     finally:
         web.close()
 

@@ -55,7 +55,7 @@ def test_a_session_that_moved_since_is_not_overwritten(trials, ended):
     moved = trials.show(ended)
     done = trials.accept(told["trial"], code=1)
     # It was done again on what the session holds now; that differs from what was shown, and waits.
-    assert "otherwise" in done.err and "- a" in done.err, done
+    assert "differs" in done.err and "- a" in done.err, done
     assert trials.show(ended) == moved
 
 
@@ -99,7 +99,7 @@ def test_a_session_that_runs_is_not_touched_by_the_trial(trials, live):
 
 def test_another_outcome_and_the_way_back(trials, live):
     done = trials.dry("date +%s%N > date", "--yes", session=live, code=1)
-    assert "otherwise than was shown" in done.err and "~ date" in done.err, done
+    assert "differs from what was shown" in done.err and "~ date" in done.err, done
     assert trials.exec(live, "ls") == "a\ndate\ndirectory\nhost\n"
     (back,) = [line for line in done.err.splitlines() if line.startswith("  back")]
     for words in back.split("back", 1)[1].split(";"):
@@ -137,7 +137,7 @@ def test_two_at_once(trials, ended):
     told = [trials.tell(f"echo {name} > {name}", session=ended) for name in ("left", "right")]
     trials.accept(told[0]["trial"])
     second = trials.accept(told[1]["trial"], code=1)
-    assert "otherwise" in second.err, second
+    assert "differs" in second.err, second
     assert trials.show(ended).keys() == {"a", "left"}
     results, words = [], [trials.words(f"echo {n} > n{n}", "--yes", session=ended) for n in range(3)]
     threads = [threading.Thread(target=lambda w=w: results.append(trials.sandbox.run_atoll(*w).code)) for w in words]

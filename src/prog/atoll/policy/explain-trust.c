@@ -70,7 +70,7 @@ static void put_policy(const struct explained *explained, struct buf *out)
 	if (settings->probation_sessions)
 		buf_printf(out, "           probation: %u clean sessions in a row at %s give one level more\n",
 			   settings->probation_sessions, trust_level_names[settings->probation_at]);
-	buf_printf(out, "           when it falls during a session: %s; strain halves in %s\n",
+	buf_printf(out, "           when it falls during a session: %s; strain is halved every %s\n",
 		   trust_on_fall_names[settings->on_fall], half_life);
 	if (settings->raise != TRUST_NONE)
 		buf_printf(out, "           lent for each run of this policy: %s\n",
@@ -82,7 +82,7 @@ static void put_record(const struct explained *explained, struct buf *out)
 	const struct agent_trust_view *view = explained->view;
 
 	if (view->fault != TRUST_FINE) {
-		buf_printf(out, "  record:  cannot be used: %s; it stands for no trust at all\n",
+		buf_printf(out, "  record:  cannot be used: %s; the agent has no trust without it\n",
 			   trust_fault_texts[view->fault]);
 		return;
 	}

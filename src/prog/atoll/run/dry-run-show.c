@@ -157,7 +157,7 @@ bool dry_run_ask_again(struct dry_run *dry)
 	buf_init(&out, TEXT_MAX);
 	if (is_silent(dry))
 		return false;
-	buf_put_text(&out, "atoll: it came out otherwise than was shown:\n");
+	buf_put_text(&out, "atoll: the result differs from what was shown:\n");
 	if (add_text(&out, dry->difference_fd) < 0 || write_err(&out) < 0)
 		return false;
 	return ask(is_in_live(dry) ? "Is that all right? [y/N] " : "Keep it all the same? [y/N] ") == 'y';
@@ -181,7 +181,7 @@ static const char *subject(const struct dry_run *dry)
 
 static void put_differs(const struct dry_run *dry, const char *id, struct buf *out)
 {
-	buf_printf(out, "atoll: it was done, and came out otherwise than trial %s showed; it waits in %s\n",
+	buf_printf(out, "atoll: it was done, and the result differs from what trial %s showed; it waits in %s\n",
 		   dry->trial.id, id);
 	if (is_in_live(dry))
 		buf_printf(out, "  back  atoll restore %s %s\n", id, dry->base);

@@ -125,7 +125,8 @@ static void put_bounds(const struct trust_book *book, struct buf *out)
 		return;
 	}
 	num_format_duration(settings->half_life_ms, half_life);
-	buf_printf(out, "  by its last policy: start %s, ceiling %s, floor %s, on a fall: %s; strain halves in %s\n",
+	buf_printf(out,
+		   "  by its last policy: start %s, ceiling %s, floor %s, on a fall: %s; strain is halved every %s\n",
 		   trust_level_names[settings->start], trust_level_names[settings->ceiling],
 		   trust_level_names[settings->floor], trust_on_fall_names[settings->on_fall], half_life);
 }
@@ -193,7 +194,7 @@ void trust_put_all(const struct trust_book *book, const struct trust_home *home,
 	if (is_unusable(book)) {
 		buf_printf(out, "agent %s: the record cannot be used: %s\n", book->agent,
 			   trust_fault_texts[book->fault]);
-		buf_printf(out, "  it stands for no trust at all: runs are at the floor of their policy (none)\n"
+		buf_printf(out, "  without it runs get the lowest level that their policy names (none)\n"
 				"  look at %s/trust and at whoever could write there; then begin it again:\n"
 				"  atoll trust %s --reset --reason \"…\"\n",
 			   home->state_dir, book->agent);
