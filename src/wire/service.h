@@ -119,8 +119,7 @@ struct service_field {
 	const char *key;               /* NULL ends a list */
 	enum field_kind kind;
 	uint32_t flags;                /* enum service_flag */
-	uint64_t max;                  /* number: the largest; text,
-	bytes: bytes; vector: entries; descriptor: unused */
+	uint64_t max;                  /* number: the largest; text, bytes: bytes; vector: entries */
 	const char *meaning;
 };
 
