@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/str.h"
 #include "egress/credentials/sigv4.h"
 #include "os/clock.h"
@@ -45,19 +46,7 @@ static bool is_for(const struct net_rule *rule, const struct target_server *serv
 
 static void put_base64(struct buf *out, const char *text)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t size = strlen(text);
-
-	for (size_t i = 0; i < size; i += 3) {
-		uint32_t bits = (uint32_t)(uint8_t)text[i] << 16;
-
-		bits |= i + 1 < size ? (uint32_t)(uint8_t)text[i + 1] << 8 : 0;
-		bits |= i + 2 < size ? (uint8_t)text[i + 2] : 0;
-		buf_put_char(out, digits[bits >> 18]);
-		buf_put_char(out, digits[bits >> 12 & 63]);
-		buf_put_char(out, i + 1 < size ? digits[bits >> 6 & 63] : '=');
-		buf_put_char(out, i + 2 < size ? digits[bits & 63] : '=');
-	}
+	base64_put(out, text, strlen(text));
 }
 
 static void put_escaped(struct buf *out, const char *text)

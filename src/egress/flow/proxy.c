@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "base/base64.h"
 #include "base/num.h"
 #include "base/str.h"
 
@@ -46,27 +47,11 @@ static int decode(const char *text, size_t size, char *out)
 	return length;
 }
 
-static void encode_base64(const char *bytes, size_t size, char *out)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < size; i += 3) {
-		uint32_t group = (uint32_t)(uint8_t)bytes[i] << 16;
-
-		group |= i + 1 < size ? (uint32_t)(uint8_t)bytes[i + 1] << 8 : 0;
-		group |= i + 2 < size ? (uint8_t)bytes[i + 2] : 0;
-		*out++ = digits[group >> 18];
-		*out++ = digits[group >> 12 & 63];
-		*out++ = i + 1 < size ? digits[group >> 6 & 63] : '=';
-		*out++ = i + 2 < size ? digits[group & 63] : '=';
-	}
-	*out = 0;
-}
-
 static int parse_user(struct proxy *proxy, const char *text, size_t size)
 {
 	enum { USER_MAX = 300 };
 	char user[USER_MAX];
+	struct buf out;
 	int length;
 
 	if (size > USER_MAX)
@@ -74,9 +59,11 @@ static int parse_user(struct proxy *proxy, const char *text, size_t size)
 	length = decode(text, size, user);
 	if (length < 0)
 		return length;
-	memcpy(proxy->authorization, "Basic ", 6);
-	encode_base64(user, (size_t)length, proxy->authorization + 6);
-	return 0;
+	buf_init_fixed(&out, proxy->authorization, sizeof proxy->authorization);
+	buf_put_text(&out, "Basic ");
+	base64_put(&out, user, (size_t)length);
+	buf_put(&out, "", 1);
+	return buf_error(&out);
 }
 
 static int parse_place(struct proxy *proxy, const char *text, size_t size)

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "base/str.h"
-#include "service/protocol/base64.h"
 
 enum { HEADER_MAX = 512 };
 

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/base64.h"
 #include "base/str.h"
-#include "service/protocol/base64.h"
 #include "service/protocol/connect.h"
 #include "service/protocol/process.h"
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "service/protocol/base64.h"
 
 void value_prepare(void)
 {

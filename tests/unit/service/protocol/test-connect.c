@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "service/protocol/base64.h"
+#include "base/base64.h"
 #include "service/protocol/basic-user.h"
 #include "service/protocol/connect.h"
 

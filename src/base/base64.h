@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Base64 (RFC 4648) as proto3 JSON has bytes: written in the standard alphabet with padding, read in either alphabet
- * with or without it. Pure. Run by atoll-front.
+ * Base64 (RFC 4648): written in the standard alphabet with padding, as basic credentials of HTTP and proto3 JSON have
+ * it; read in either alphabet, with or without padding.
  */
 
 #include "base/buf.h"
