@@ -202,7 +202,12 @@ static _Noreturn void be_child(const struct move *move, pid_t box)
 	if (send_state(move->link_fd, MOVE_READY, -r) < 0 || r < 0 || !may_go_on(move->link_fd))
 		_exit(0);
 	r = move_and_seize(move, &holders);
-	if (send_state(move->link_fd, MOVE_MOVED, -r) < 0 || !may_go_on(move->link_fd))
+	if (send_state(move->link_fd, MOVE_MOVED, -r) < 0)
+		_exit(0);
+	/* Not before: the box takes back what it was not told of. */
+	if (r == 0)
+		(void)!stage_move_settle(&todo);
+	if (!may_go_on(move->link_fd))
 		_exit(0);
 	if (r == 0)
 		(void)!holders_redirect(&holders, move->path[1], move->path[0]);

@@ -183,6 +183,19 @@ static int check_target(const struct stage_move *move)
 	return is_empty ? 0 : -ENOTEMPTY;
 }
 
+/*
+ * Beside the first of both, where it stands between; nobody sees it. The second name says that it is whole, and so
+ * what of the other one is in its place by then. It is of the upper layer alone, so that its renames are one step.
+ * The third says that it may have left for its place: without it an exchange that is over looks like none.
+ */
+static const char part_name[] = ".atoll-exchange-part", whole_name[] = ".atoll-exchange",
+		  over_name[] = ".atoll-exchange-over";
+
+static int remove_mark(const struct stage_move *move)
+{
+	return unlinkat(move->from_fd, over_name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int stage_move_prepare(const struct stage_move *move)
 {
 	struct mover mover;
@@ -193,6 +206,9 @@ int stage_move_prepare(const struct stage_move *move)
 		r = check_target(move);
 		return r < 0 ? r : prepare_entry(&mover, move->from_fd, move->from);
 	}
+	/* One that was killed behind its report has left it. */
+	if (remove_mark(move) < 0)
+		return -EXDEV;
 	r = prepare_entry(&mover, move->from_fd, move->from);
 	return r < 0 ? r : prepare_entry(&mover, move->to_fd, move->to);
 }
@@ -475,12 +491,6 @@ static int told(int r)
 	return -EXDEV;
 }
 
-/*
- * Beside the first of both, where it stands between; nobody sees it. The second name says that it is whole, and so
- * what of the other one is in its place by then. It is of the upper layer alone, so that its renames are one step.
- */
-static const char part_name[] = ".atoll-exchange-part", whole_name[] = ".atoll-exchange";
-
 /* The other one may be on its way to the place of the first. */
 static int exchange_back(const struct stage_move *move)
 {
@@ -489,10 +499,17 @@ static int exchange_back(const struct stage_move *move)
 
 	if (stat_entry(move->from_fd, part_name, &status) == 0)
 		return move_back(move, move->from_fd, move->from, move->from_fd, part_name);
-	if (stat_entry(move->from_fd, whole_name, &status) < 0)
-		return 0;
+	if (stat_entry(move->from_fd, whole_name, &status) < 0) {
+		if (stat_entry(move->from_fd, over_name, &status) < 0)
+			return 0;
+		r = rename_entry(move->to_fd, move->to, move->from_fd, whole_name);
+		if (r < 0)
+			return r;
+	}
 	r = move_back(move, move->to_fd, move->to, move->from_fd, move->from);
-	return r < 0 ? r : move_back(move, move->from_fd, move->from, move->from_fd, whole_name);
+	if (r == 0)
+		r = move_back(move, move->from_fd, move->from, move->from_fd, whole_name);
+	return r == 0 ? remove_mark(move) : r;
 }
 
 static int exchange(struct mover *mover, const struct stage_move *move)
@@ -504,6 +521,8 @@ static int exchange(struct mover *mover, const struct stage_move *move)
 	r = rename_entry(move->from_fd, part_name, move->from_fd, whole_name);
 	if (r == 0)
 		r = move_to_free(mover, move->to_fd, move->to, move->from_fd, move->from);
+	if (r == 0 && mkdirat(move->from_fd, over_name, 0700) < 0)
+		r = -errno;
 	if (r == 0)
 		r = rename_entry(move->from_fd, whole_name, move->to_fd, move->to);
 	return r < 0 && exchange_back(move) < 0 ? -EIO : r;
@@ -540,4 +559,9 @@ int stage_move_take_back(const struct stage_move *move)
 {
 	return move->is_exchange ? exchange_back(move) :
 				   move_back(move, move->from_fd, move->from, move->to_fd, move->to);
+}
+
+int stage_move_settle(const struct stage_move *move)
+{
+	return move->is_exchange ? remove_mark(move) : 0;
 }

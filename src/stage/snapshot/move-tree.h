@@ -45,5 +45,11 @@ int stage_move_prepare(const struct stage_move *move) MUST_USE;
  */
 int stage_move_run(const struct stage_move *move) MUST_USE;
 
-/* Takes back what a stage_move_run() left that was killed in the middle. 0, or -errno: it is in two places. */
+/*
+ * Takes back what a stage_move_run() left that was killed, in the middle or behind its last step. 0, or -errno: it is
+ * in two places.
+ */
 int stage_move_take_back(const struct stage_move *move) MUST_USE;
+
+/* After a move that is known to be over: removes the mark by which an exchange is taken back. 0, or -errno. */
+int stage_move_settle(const struct stage_move *move) MUST_USE;

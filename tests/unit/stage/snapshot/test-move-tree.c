@@ -245,10 +245,13 @@ static void check_kills(bool is_exchange)
 
 	assert_int_equal(stage_move_prepare(&move), 0);
 	for (long us = 100; us < 20000; us += us / 2) {
-		if (move_for(&move, us))
+		if (move_for(&move, us)) {
+			assert_int_equal(stage_move_settle(&move), 0);
 			assert_int_equal(stage_move_run(is_exchange ? &move : &back), 0);
-		else
+			assert_int_equal(stage_move_settle(&move), 0);
+		} else {
 			assert_int_equal(stage_move_take_back(&move), 0);
+		}
 		after = describe();
 		assert_string_equal(before, after);
 		free(after);
@@ -264,6 +267,21 @@ static void test_what_was_killed_is_taken_back(void **state)
 static void test_an_exchange_that_was_killed_is_taken_back(void **state)
 {
 	check_kills(true);
+}
+
+/* Killed behind its last step, and before anybody was told. */
+static void test_an_exchange_that_is_over_is_taken_back(void **state)
+{
+	const struct stage_move move = plan(true);
+	char *before = describe(), *after;
+
+	assert_int_equal(stage_move_prepare(&move), 0);
+	assert_int_equal(stage_move_run(&move), 0);
+	assert_int_equal(stage_move_take_back(&move), 0);
+	after = describe();
+	assert_string_equal(before, after);
+	free(after);
+	free(before);
 }
 
 static bool write_text(const char *path, const char *text)
@@ -300,6 +318,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_time_that_is_up_takes_it_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_was_killed_is_taken_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_an_exchange_that_was_killed_is_taken_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_an_exchange_that_is_over_is_taken_back, setup, teardown),
 	};
 
 	if (!enter() && !getenv("ATOLL_TESTS_MUST_RUN")) {
