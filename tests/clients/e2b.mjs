@@ -143,6 +143,7 @@ call('files metadata', async () => {
   const made = await sandbox.files.write('tagged', 'x', { metadata: { kind: 'report' } })
   if (!made.metadata) return 'not in this version'
   same((await sandbox.files.getInfo('tagged')).metadata, { kind: 'report' })
+  same((await sandbox.files.list('.')).find((one) => one.name === 'tagged').metadata, { kind: 'report' })
 })
 const plain = (url, method, body) => new Promise((done, failed) => {
   const to = new URL(url)

@@ -21,10 +21,10 @@ def put(path, data, flags=2 | 8 | 32):
 def get(path):
     with open(opened(path), "rb") as file:
         return file.read()
-def listing(path, depth=1):
+def listing(path, depth=1, **how):
     found, start = [], 0
     while True:
-        result = box.request("readdir", S(raw(path)), Record(READDIR, depth=depth, **{"from": start}))
+        result = box.request("readdir", S(raw(path)), Record(READDIR, depth=depth, **{"from": start}, **how))
         found += rows(box, result)
         start = result.get("next")
         if not start:
@@ -133,6 +133,12 @@ def test_files_are_read_written_listed_moved_and_removed(host):
         assert stat(project + "/new/dir/file", 2)["attributes"] in ([b"kind=a=b", b"tag=x"], [b"tag=x", b"kind=a=b"])
         setattr_(project + "/new/dir/file", attributes=["tag=y"])
         assert stat(project + "/new/dir/file", 2)["attributes"] == [b"tag=y"]
+        mkdir(project + "/new/dir/below")
+        setattr_(project + "/new/dir/below", attributes=["kind=b"])
+        assert "attributes" not in {bytes(one["path"]): one for one in listing(project + "/new/dir")}[b"below"]
+        told = {bytes(one["path"]): one for one in listing(project + "/new/dir", with_attributes=1)}
+        assert told[b"below"]["attributes"] == [b"kind=b"]
+        assert told[b"file"]["attributes"] == [b"tag=y"]
         refused(E_DENIED, setattr_, project + "/new/dir/file", mode=0o4755)
         refused(E_INVALID, stat, "relative")
         refused(E_DENIED, put, "/usr/bin/mine", b"x")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """atolld: what its front can ask for, and what it cannot. The test is the front."""
 import base64
+import errno
 import hashlib
 import fcntl
 import os
@@ -71,6 +72,26 @@ for i in range(40):
         found += [row["name"] for row in reply.rows]
         following = reply.values.get("next", "")
     assert len(found) == len(set(found)) == 202
+    listed = service.ask("READDIR", path="~/d", **own)
+    assert [len(row["metadata"]) for row in listed.rows if row["name"] == "many"] == [64], listed
+    # A tmpfs keeps more of one file than a row takes, since Linux 6.6.
+    script = """import os
+os.makedirs("/tmp/d/below")
+open("/tmp/d/much", "w").close()
+try:
+    os.setxattr("/tmp/d/much", "user.e2b.k", b"v" * 45000)
+    os.setxattr("/tmp/d/below", "user.e2b.k", b"v")
+    print("much")
+except OSError as error:
+    print(error.errno)
+"""
+    said = service.run(made, f"python3 -c '{script}'")
+    if said == ("much\n", 0):
+        rows = {row["name"]: row for row in service.ask("READDIR", path="/tmp/d", **own).rows}
+        assert set(rows) == {"much", "below"} and "metadata" not in rows["much"], rows
+        assert rows["below"]["metadata"] == ["k", "v"]
+    else:
+        assert said in ((f"{errno.EOPNOTSUPP}\n", 0), (f"{errno.ENOSPC}\n", 0)), said
     seen = service.ask("STAT", path="~/d/many", **own)
     assert seen.status == 200 and len(seen["metadata"]) == 64, seen
 

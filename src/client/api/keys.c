@@ -50,6 +50,8 @@ static const struct key keys[] = {
 	{ K(OPEN), "mode", ATOLL_TYPE_U64, "of a new file; 0644" },
 	{ K(READDIR), "depth", ATOLL_TYPE_U64, "1: the directory alone; at most 64; 1" },
 	{ K(READDIR), "from", ATOLL_TYPE_U64, "what the last result said: next; 0" },
+	{ K(READDIR), "with_attributes", ATOLL_TYPE_U64,
+	  "1: attributes of each, too, but for a file that has more than a row takes (40 KiB)" },
 	{ K(ATTRIBUTES), "nofollow", ATOLL_TYPE_U64, "1: of a link itself" },
 	{ K(ATTRIBUTES) | OF_FILE, "mode", ATOLL_TYPE_U64, "permissions, 0 to 07777" },
 	{ K(ATTRIBUTES) | OF_FILE, "uid", ATOLL_TYPE_U64, "of the owner, as inside" },

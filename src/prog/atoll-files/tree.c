@@ -147,11 +147,21 @@ static bool is_directory(const struct level *level, const struct dirent *entry)
 	return fstatat(level->fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* -ENOBUFS, -EMSGSIZE: it is too long. */
+static int format_row(struct inside *inside, const char *path, const struct entry *entry, struct buf *row)
+{
+	frame_begin(row, LINK_ROW);
+	field_put_bytes(row, "path", path, strlen(path));
+	entry_put(inside, row, entry);
+	return frame_end(row);
+}
+
 /* One row; -ENOBUFS: it does not fit any more. */
 static int put_row(struct inside *inside, struct walk *walk, const struct dirent *dirent, struct buf *row)
 {
 	const struct level *level = &walk->levels[walk->level_count - 1];
-	struct entry entry = { .dir_fd = level->fd, .name = dirent->d_name };
+	struct entry entry = { .dir_fd = level->fd, .name = dirent->d_name,
+			       .has_attributes = inside->request.flags & FILES_STAT_ATTRIBUTES };
 	char path[PATH_MAX + NAME_MAX];
 	int r;
 
@@ -162,10 +172,12 @@ static int put_row(struct inside *inside, struct walk *walk, const struct dirent
 	}
 	if (str_format(path, sizeof path, "%s%s", walk->path, dirent->d_name) < 0)
 		return -ENAMETOOLONG;
-	frame_begin(row, LINK_ROW);
-	field_put_bytes(row, "path", path, strlen(path));
-	entry_put(inside, row, &entry);
-	r = frame_end(row);
+	r = format_row(inside, path, &entry, row);
+	/* Whoever gives a file more attributes than a row takes hides neither it nor what comes behind it. */
+	if (r < 0 && entry.has_attributes) {
+		entry.has_attributes = false;
+		r = format_row(inside, path, &entry, row);
+	}
 	if (r == 0 && inside->rows.size + row->size > FILES_ROWS_MAX)
 		return -ENOBUFS;
 	if (r == 0)

@@ -83,7 +83,7 @@ static void each_operation_has_its_fields(void **state)
 	} cases[] = {
 		{ FILES_OPEN, HAS(PATH) | HAS(FLAGS), HAS(DEPTH) },
 		{ FILES_STAT, HAS(PATH), HAS(MODE) },
-		{ FILES_READDIR, HAS(PATH), HAS(FLAGS) },
+		{ FILES_READDIR, HAS(PATH), HAS(MODE) },
 		{ FILES_MKDIR, HAS(PATH) | HAS(MODE), HAS(FLAGS) },
 		{ FILES_MOVE, HAS(PATH) | HAS(TO), HAS(FLAGS) },
 		{ FILES_REMOVE, HAS(PATH), HAS(TO) },

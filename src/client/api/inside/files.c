@@ -89,11 +89,17 @@ int atoll_readdir(atoll_sandbox *sandbox, const char *path, const atoll_record *
 {
 	struct files_request request = { .operation = FILES_READDIR, .path = path, .depth = 1,
 					 .set = HAS(PATH) | HAS(DEPTH) | HAS(FROM) };
+	uint64_t wants_attributes = 0;
 	int r = check_kind(how, ATOLL_READDIR, "readdir", error);
 
 	if (r < 0)
 		return r;
 	(void)record_u64(how, "depth", &request.depth);
+	/* A box that is older than this library does not know the field, and needs it for nothing else. */
+	if (record_u64(how, "with_attributes", &wants_attributes) && wants_attributes) {
+		request.flags = FILES_STAT_ATTRIBUTES;
+		request.set |= HAS(FLAGS);
+	}
 	(void)record_u64(how, "from", &request.from);
 	if (!request.depth || request.depth > FILES_DEPTH_MAX || request.from > UINT32_MAX)
 		return fault_set(error, ATOLL_E_INVALID, 0, "readdir", "\"depth\" is 1 to %d", FILES_DEPTH_MAX);

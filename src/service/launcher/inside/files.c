@@ -415,6 +415,8 @@ void files_readdir(struct call *call)
 	if (r == 0)
 		r = atoll_set_u64(how, "from", from, &error);
 	if (r == 0)
+		r = atoll_set_u64(how, "with_attributes", 1, &error);
+	if (r == 0)
 		r = atoll_readdir(call->sandbox->handle, path, how, &ticket, NULL, &error);
 	atoll_record_free(how);
 	await_answer(call->sandbox, call, r, ticket, &error, read_done);
