@@ -95,7 +95,7 @@ static void try_texts(const char *text)
 			abort();
 	(void)!query_get_signature(text, &signature);
 	(void)!basic_user_read(text, user);
-	(void)host_origin_is_ours(text, NULL);
+	(void)host_origin_is_ours(text, text, NULL);
 	if (time_parse(text, &ms) == 0) {
 		char again[TIME_SIZE];
 		uint64_t same;

@@ -169,11 +169,24 @@ def test_names_that_are_not_ours_are_refused(front, host, expected):
 
 @pytest.mark.parametrize("origin, expected", [
     ("http://localhost:5173", 200), ("https://evil.example", 403), ("null", 403), ("http://80-abc.localhost", 403),
+    ("http://127.0.0.1:5173", 200), ("http://192.0.2.7:5173", 403),
 ])
 def test_pages_of_other_origins_are_refused(front, origin, expected):
     status, headers, _ = request(front, "GET", "/sandboxes/abc", headers={"X-API-KEY": "e2b_00", "Origin": origin})
     assert status == expected
     assert headers["Access-Control-Allow-Origin"] == (origin if expected == 200 else None)
+
+
+def test_what_other_pages_embed_is_refused_and_links_are_followed(front):
+    """A browser names no origin with an image's request."""
+    (pathlib.Path(front.place) / "a").write_text("bytes")
+    for headers, expected in (({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+                              ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+                              ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
+                              ({"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "no-cors"}, 200), ({}, 200)):
+        status, got, _ = request(front, "GET", "/files?path=a&signature=v1_x", headers=headers)
+        assert status == expected, headers
+        assert expected != 200 or "sandbox" in got["Content-Security-Policy"]
 
 
 def test_a_page_of_ours_may_ask_first(front):

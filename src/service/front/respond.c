@@ -17,11 +17,19 @@ void respond_header(struct MHD_Response *response, const char *name, const char 
 	(void)MHD_add_response_header(response, name, value);
 }
 
-bool respond_is_origin_ours(const struct exchange *exchange)
+/* The name of a sandbox is a secret of its own: what carries one may be shown by any page. */
+bool respond_is_page_ours(const struct exchange *exchange)
 {
-	const char *origin = exchange_header(exchange, "Origin");
+	bool is_named = exchange->target.kind == HOST_SANDBOX;
+	const struct host_page page = {
+		.origin = exchange_header(exchange, "Origin"),
+		.site = is_named ? NULL : exchange_header(exchange, "Sec-Fetch-Site"),
+		.mode = exchange_header(exchange, "Sec-Fetch-Mode"),
+		.referer = exchange_header(exchange, "Referer"),
+	};
 
-	return !origin || host_origin_is_ours(origin, (const char *const *)exchange->front->names);
+	return host_page_is_ours(&page, exchange_header(exchange, "Host"),
+				 (const char *const *)exchange->front->names);
 }
 
 /* Pages read the answer only where their origin is one of ours. */
@@ -30,7 +38,8 @@ static void put_browser_headers(const struct exchange *exchange, struct MHD_Resp
 	const char *origin = exchange_header(exchange, "Origin");
 
 	respond_header(response, "X-Content-Type-Options", "nosniff");
-	if (!origin || !host_origin_is_ours(origin, (const char *const *)exchange->front->names))
+	if (!origin || !host_origin_is_ours(origin, exchange_header(exchange, "Host"),
+					    (const char *const *)exchange->front->names))
 		return;
 	respond_header(response, "Access-Control-Allow-Origin", origin);
 	respond_header(response, "Access-Control-Expose-Headers", "x-next-token, content-disposition, content-length");

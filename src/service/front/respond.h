@@ -17,7 +17,7 @@ struct exchange;
 void respond_header(struct MHD_Response *response, const char *name, const char *value);
 
 /* Whether the request comes from a page that may use the service, or from none. */
-bool respond_is_origin_ours(const struct exchange *exchange);
+bool respond_is_page_ours(const struct exchange *exchange);
 
 /* Answers a preflight request (fetch.spec.whatwg.org, CORS). */
 void respond_preflight(struct exchange *exchange);

@@ -240,7 +240,7 @@ static void begin(struct exchange *exchange)
 		port_handler.begin(exchange);
 		return;
 	}
-	if (!respond_is_origin_ours(exchange)) {
+	if (!respond_is_page_ours(exchange)) {
 		exchange_fail(exchange, 403, CONNECT_UNKNOWN, "pages of this origin may not use the service");
 		return;
 	}

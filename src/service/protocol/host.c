@@ -141,14 +141,50 @@ int host_route(const struct host_said *said, const char *const *names, struct ho
 	return r;
 }
 
-bool host_origin_is_ours(const char *origin, const char *const *names)
+static bool is_loopback(const char *name)
+{
+	struct in6_addr six;
+	struct in_addr four;
+
+	if (inet_pton(AF_INET, name, &four) == 1)
+		return ntohl(four.s_addr) >> 24 == IN_LOOPBACKNET;
+	return inet_pton(AF_INET6, name, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+bool host_origin_is_ours(const char *origin, const char *host, const char *const *names)
 {
 	static const char *const schemes[] = { "http://", "https://" };
-	char name[HOST_SIZE];
+	char name[HOST_SIZE], own[HOST_SIZE];
 
 	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++)
 		if (str_has_prefix(origin, schemes[i]))
 			return read_name(origin + strlen(schemes[i]), name) &&
-			       (is_address(name) || str_equal(name, "localhost") || strv_has(names, name));
+			       (is_loopback(name) || str_equal(name, "localhost") || strv_has(names, name) ||
+				(is_address(name) && host && read_name(host, own) && str_equal(name, own)));
 	return false;
+}
+
+/* "http://localhost:3000/page" begins with an origin. */
+static bool is_referer_ours(const char *referer, const char *host, const char *const *names)
+{
+	const char *authority = strstr(referer, "://");
+	char origin[HOST_SIZE];
+	size_t size;
+
+	if (!authority)
+		return false;
+	size = (size_t)(authority + 3 - referer) + strcspn(authority + 3, "/");
+	if (size >= sizeof origin)
+		return false;
+	memcpy(origin, referer, size);
+	origin[size] = 0;
+	return host_origin_is_ours(origin, host, names);
+}
+
+bool host_page_is_ours(const struct host_page *page, const char *host, const char *const *names)
+{
+	if (page->origin)
+		return host_origin_is_ours(page->origin, host, names);
+	return !page->site || str_equal(page->site, "same-origin") || str_equal(page->site, "none") ||
+	       str_equal(page->mode, "navigate") || (page->referer && is_referer_ours(page->referer, host, names));
 }

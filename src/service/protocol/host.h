@@ -44,8 +44,23 @@ int host_route(const struct host_said *said, const char *const *names, struct ho
 /* Whether an id can be one: [a-z0-9]+ and shorter than HOST_ID_SIZE. */
 bool host_id_is_valid(const char *id);
 
+/* What a browser says of the page that a request is of: headers, each may be NULL. */
+struct host_page {
+	const char *origin;          /* Origin */
+	const char *site, *mode;     /* Sec-Fetch-Site, Sec-Fetch-Mode */
+	const char *referer;         /* Referer */
+};
+
 /*
- * Whether pages of this origin ("http://localhost:3000") may use the service: its host is localhost, an address or
- * one of names. What a sandbox serves has a host below these, and is none; nor is "null".
+ * Whether pages of this origin ("http://localhost:3000") may use the service: its host is localhost or an address of
+ * the loopback, one of names, or an address that is the request's own Host. A page on any other address is somebody
+ * else's. What a sandbox serves has a host below these, and is none; nor is "null".
  */
-bool host_origin_is_ours(const char *origin, const char *const *names);
+bool host_origin_is_ours(const char *origin, const char *host, const char *const *names);
+
+/*
+ * Whether a request may be answered as far as its page goes: that has such an origin. A browser names none with a GET
+ * for an image or a script, and says then whether it is of another site: that is refused, but where a person follows
+ * a link, or the referring page has such an origin. Programs say nothing of it.
+ */
+bool host_page_is_ours(const struct host_page *page, const char *host, const char *const *names);

@@ -82,13 +82,12 @@ static bool read_url(const struct call *call, struct credential_url *ret_url)
 	return true;
 }
 
-static bool is_signed(const struct call *call, const struct credential_signing *signing, const char *sandbox)
+/* The token of a sandbox, which is kept once it was needed: whoever tries signatures would pay with our time for it. */
+static const char *token_of(struct sandbox *sandbox)
 {
-	char token[CREDENTIAL_TOKEN_SIZE], signature[CREDENTIAL_SIGNATURE_SIZE];
-
-	credential_token(call->daemon->secret, "envd", sandbox, token);
-	credential_sign(signing, token, signature);
-	return credential_is_equal(signature, call_string(call, "signature"));
+	if (!sandbox->token[0])
+		credential_token(sandbox->daemon->secret, "envd", sandbox->id, sandbox->token);
+	return sandbox->token;
 }
 
 /* The sandbox whose token signed a URL that names none: of the newest, so that a wrong one costs a bounded time. */
@@ -97,16 +96,17 @@ static const char *find_signer(const struct call *call)
 	const char *given = call_string(call, "signature");
 	struct credential_signing signing;
 	struct credential_url url;
+	struct hash signature;
 	size_t left = SIGNERS_MAX;
 
-	if (!given || call_string(call, "token") || strlen(given) != CREDENTIAL_SIGNATURE_SIZE - 1 ||
+	if (!given || call_string(call, "token") || credential_read_signature(given, &signature) < 0 ||
 	    !read_url(call, &url))
 		return NULL;
 	credential_sign_begin(&signing, &url);
-	for (const struct sandbox *at = call->daemon->registry.newest; at && left; at = at->older) {
+	for (struct sandbox *at = call->daemon->registry.newest; at && left; at = at->older) {
 		if (!sandbox_is_there(at))
 			continue;
-		if (is_signed(call, &signing, at->id))
+		if (credential_is_signed(&signing, token_of(at), &signature))
 			return at->id;
 		left--;
 	}
@@ -115,13 +115,17 @@ static const char *find_signer(const struct call *call)
 
 static bool check_signature(struct call *call, const char *sandbox)
 {
+	const char *given = call_string(call, "signature");
+	char token[CREDENTIAL_TOKEN_SIZE];
 	struct credential_signing signing;
 	struct credential_url url;
-	bool is_read = read_url(call, &url);
+	struct hash signature;
+	bool is_read = given && credential_read_signature(given, &signature) == 0 && read_url(call, &url);
 
+	credential_token(call->daemon->secret, "envd", sandbox, token);
 	if (is_read)
 		credential_sign_begin(&signing, &url);
-	if (!is_read || !is_signed(call, &signing, sandbox)) {
+	if (!is_read || !credential_is_signed(&signing, token, &signature)) {
 		call_fail(call, 401, NULL, "%s", no_token);
 		return false;
 	}

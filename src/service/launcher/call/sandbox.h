@@ -59,6 +59,7 @@ struct sandbox {
 	struct sandbox *next_of_bucket, *older, *newer;
 	struct daemon *daemon;
 	char id[CREDENTIAL_ID_SIZE], session[SESSION_ID_SIZE], owner[DATABASE_NAME_SIZE];
+	char token[CREDENTIAL_TOKEN_SIZE]; /* for its inside; "": nobody needed it yet */
 	int64_t key;
 	enum sandbox_state state;
 	bool is_changing;                  /* on its way to another state: further changes are refused */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/launcher/store/credential.h"
 
+#include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,18 @@ void credential_sign_begin(struct credential_signing *ret_signing, const struct 
 		abort();
 }
 
-void credential_sign(const struct credential_signing *signing, const char *token, char out[CREDENTIAL_SIGNATURE_SIZE])
+int credential_read_signature(const char *text, struct hash *ret_signature)
+{
+	size_t size;
+
+	if (!str_has_prefix(text, "v1_") ||
+	    sodium_base642bin(ret_signature->bytes, HASH_SIZE, text + 3, strlen(text + 3), NULL, &size, NULL,
+			      sodium_base64_VARIANT_ORIGINAL_NO_PADDING) != 0)
+		return -EINVAL;
+	return size == HASH_SIZE ? 0 : -EINVAL;
+}
+
+bool credential_is_signed(const struct credential_signing *signing, const char *token, const struct hash *signature)
 {
 	struct hash_stream stream = signing->begun;
 	struct hash hash;
@@ -94,7 +106,5 @@ void credential_sign(const struct credential_signing *signing, const char *token
 	add_text(&stream, token);
 	add_text(&stream, signing->end);
 	hash_stream_end(&stream, &hash);
-	memcpy(out, "v1_", 3);
-	sodium_bin2base64(out + 3, CREDENTIAL_SIGNATURE_SIZE - 3, hash.bytes, HASH_SIZE,
-			  sodium_base64_VARIANT_ORIGINAL_NO_PADDING);
+	return sodium_memcmp(hash.bytes, signature->bytes, HASH_SIZE) == 0;
 }

@@ -18,7 +18,6 @@ enum {
 	CREDENTIAL_KEY_SIZE = 4 + 40 + 1,      /* "e2b_", 40 hex digits, NUL: older clients insist on the form */
 	CREDENTIAL_KEY_SHOWN = 4 + 4,          /* so much of a key is shown in lists */
 	CREDENTIAL_TOKEN_SIZE = 64 + 1,
-	CREDENTIAL_SIGNATURE_SIZE = 3 + 43 + 1,
 	CREDENTIAL_ID_SIZE = 20 + 1,           /* a sandbox's id: [a-z0-9], a letter first */
 };
 
@@ -52,9 +51,12 @@ struct credential_signing {
 	char end[24];              /* behind the token */
 };
 
+/* The hash in a signature: "v1_" and its base64 without padding. 0, or -EINVAL: it has another form. */
+int credential_read_signature(const char *text, struct hash *ret_signature) MUST_USE;
+
 /*
- * "v1_" and base64 of SHA-256 of PATH:read|write:USER:TOKEN[:EXPIRES], without padding, in two steps: a URL that names
- * no sandbox is tried with many tokens, and a long path shall not cost each of them.
+ * Whether a signature is SHA-256 of PATH:read|write:USER:TOKEN[:EXPIRES], in two steps: a URL that names no sandbox is
+ * tried with many tokens, and a long path shall not cost each of them. The comparison tells nothing by its time.
  */
 void credential_sign_begin(struct credential_signing *ret_signing, const struct credential_url *url);
-void credential_sign(const struct credential_signing *signing, const char *token, char out[CREDENTIAL_SIGNATURE_SIZE]);
+bool credential_is_signed(const struct credential_signing *signing, const char *token, const struct hash *signature);

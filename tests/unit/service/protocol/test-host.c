@@ -83,13 +83,59 @@ static void test_id_is_bounded(void **state)
 
 static void test_origins(void **state)
 {
-	assert_true(host_origin_is_ours("http://localhost:5173", names));
-	assert_true(host_origin_is_ours("https://atoll.example", names));
-	assert_true(host_origin_is_ours("http://127.0.0.1:1", names));
-	assert_false(host_origin_is_ours("http://8080-abc.localhost:5173", names));
-	assert_false(host_origin_is_ours("https://evil.example", names));
-	assert_false(host_origin_is_ours("null", names));
-	assert_false(host_origin_is_ours("http://localhost@evil.example", names));
+	static const struct {
+		const char *origin, *host;
+		bool is_ours;
+	} rows[] = {
+		{ "http://localhost:5173", "127.0.0.1:1", true },
+		{ "https://atoll.example", "127.0.0.1:1", true },
+		{ "http://127.0.0.1:1", "localhost", true },
+		{ "http://127.8.9.1", "localhost", true },
+		{ "http://[::1]:80", "localhost", true },
+		{ "http://192.0.2.7:3000", "192.0.2.7:49982", true },
+		{ "http://[2001:db8::1]", "[2001:db8::1]:49982", true },
+		{ "http://192.0.2.7:3000", "127.0.0.1:49982", false },
+		{ "http://192.0.2.7", "192.0.2.8", false },
+		{ "http://[2001:db8::1]", "[::1]", false },
+		{ "http://[::ffff:127.0.0.1]", "localhost", false },
+		{ "http://0.0.0.0", "127.0.0.1", false },
+		{ "http://128.0.0.1", NULL, false },
+		{ "http://8080-abc.localhost:5173", "localhost", false },
+		{ "http://8080-abc.localhost", "8080-abc.localhost", false },
+		{ "https://evil.example", "evil.example", false },
+		{ "null", "localhost", false },
+		{ "http://localhost@evil.example", "localhost", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(host_origin_is_ours(rows[i].origin, rows[i].host, names), rows[i].is_ours);
+}
+
+static void test_pages_without_an_origin(void **state)
+{
+	static const struct {
+		struct host_page page;
+		bool is_ours;
+	} rows[] = {
+		{ { NULL }, true },
+		{ { .site = "same-origin", .mode = "no-cors" }, true },
+		{ { .site = "none", .mode = "navigate" }, true },
+		{ { .site = "cross-site", .mode = "navigate" }, true },
+		{ { .site = "cross-site", .mode = "no-cors" }, false },
+		{ { .site = "same-site", .mode = "no-cors" }, false },
+		{ { .site = "cross-site" }, false },
+		{ { .site = "", .mode = "cors" }, false },
+		{ { .site = "cross-site", .mode = "no-cors", .referer = "http://localhost:3000/a?b" }, true },
+		{ { .site = "cross-site", .mode = "no-cors", .referer = "http://localhost:3000" }, true },
+		{ { .site = "cross-site", .mode = "no-cors", .referer = "https://evil.example/localhost" }, false },
+		{ { .site = "cross-site", .mode = "no-cors", .referer = "http://localhost@evil.example/" }, false },
+		{ { .site = "cross-site", .mode = "no-cors", .referer = "" }, false },
+		{ { .origin = "http://localhost:1", .site = "cross-site", .mode = "cors" }, true },
+		{ { .origin = "https://evil.example", .site = "same-origin", .mode = "navigate" }, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(host_page_is_ours(&rows[i].page, "localhost", names), rows[i].is_ours);
 }
 
 int main(void)
@@ -98,6 +144,7 @@ int main(void)
 		cmocka_unit_test(test_routes_by_host_and_headers),
 		cmocka_unit_test(test_id_is_bounded),
 		cmocka_unit_test(test_origins),
+		cmocka_unit_test(test_pages_without_an_origin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

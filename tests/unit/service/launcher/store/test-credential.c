@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,23 +67,36 @@ static void nothing_equals_what_is_not_there(void **state)
 /* As the client of E2B makes them (src/sandbox/signature.ts): computed by node of the same words. */
 static void a_signature_is_that_of_the_client(void **state)
 {
-	char signature[CREDENTIAL_SIGNATURE_SIZE];
-	struct credential_signing signing;
-	char other[CREDENTIAL_SIGNATURE_SIZE];
 	struct credential_url url = { .path = "/home/user/a", .user = "user" };
+	struct credential_signing signing;
+	struct hash signature;
 
 	credential_sign_begin(&signing, &url);
-	credential_sign(&signing, "token", signature);
-	assert_string_equal(signature, "v1_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoTM");
+	assert_int_equal(
+		credential_read_signature("v1_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoTM", &signature), 0);
+	assert_true(credential_is_signed(&signing, "token", &signature));
 	url = (struct credential_url){ .path = "a b", .user = "", .writes = true, .has_expiry = true, .expires_s = 17 };
 	credential_sign_begin(&signing, &url);
-	credential_sign(&signing, "token", signature);
-	assert_string_equal(signature, "v1_FiloLJuchVpjEjyEzN2dHvX0T5VwA4srnn6MD75Xlis");
+	assert_false(credential_is_signed(&signing, "token", &signature));
+	assert_int_equal(
+		credential_read_signature("v1_FiloLJuchVpjEjyEzN2dHvX0T5VwA4srnn6MD75Xlis", &signature), 0);
 	/* One beginning is for many tokens. */
-	credential_sign(&signing, "other", other);
-	assert_string_not_equal(signature, other);
-	credential_sign(&signing, "token", other);
-	assert_string_equal(signature, other);
+	assert_false(credential_is_signed(&signing, "other", &signature));
+	assert_true(credential_is_signed(&signing, "token", &signature));
+}
+
+static void a_signature_has_one_form(void **state)
+{
+	static const char *const wrong[] = {
+		"", "v1_", "v2_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoTM",
+		"v1_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoT", "v1_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoTM=",
+		"v1_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoTMA", "v1_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoT!",
+		"v1_KlPD5oxDom7E6OLpTM8AOU9z2cc76SQzuDT56g1zoTN",
+	};
+	struct hash signature;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(credential_read_signature(wrong[i], &signature), -EINVAL);
 }
 
 int main(void)
@@ -93,6 +107,7 @@ int main(void)
 		cmocka_unit_test(a_token_is_of_one_server_sandbox_and_purpose),
 		cmocka_unit_test(nothing_equals_what_is_not_there),
 		cmocka_unit_test(a_signature_is_that_of_the_client),
+		cmocka_unit_test(a_signature_has_one_form),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
