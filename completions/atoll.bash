@@ -14,7 +14,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
+		_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -31,6 +31,8 @@ _atoll()
 	apply:--patch) compopt -o filenames; _atoll_reply -f; return ;;
 	approve:--uses) return ;;
 	approve:--for) return ;;
+	attach:--command|attach:-c) return ;;
+	attach:--detach-keys) return ;;
 	doctor:--policy|doctor:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
 	doctor:--trust|doctor:-t) _atoll_reply -W 'none low medium high full'; return ;;
 	dry-run:--policy|dry-run:-p) compopt -o filenames; _atoll_reply -f -W "$(_atoll_policies)"; return ;;
@@ -44,6 +46,8 @@ _atoll()
 	exec:--env|exec:-e) return ;;
 	exec:--cwd|exec:-C) compopt -o filenames; _atoll_reply -f; return ;;
 	exec:--token) compopt -o filenames; _atoll_reply -f; return ;;
+	exec:--tag) return ;;
+	exec:--detach-keys) return ;;
 	gc:--older-than) return ;;
 	gc:--keep) return ;;
 	gc:--max-size) return ;;
@@ -136,6 +140,12 @@ _atoll()
 		else
 			_atoll_reply -W "$(atoll ps -q --names 2>/dev/null) "
 		fi ;;
+	attach)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-c --command --no-stdin --no-signals --detach-keys --help'
+		else
+			:
+		fi ;;
 	baseline)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '-a --all --json --help'
@@ -186,7 +196,7 @@ _atoll()
 		fi ;;
 	exec)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-e --env -C --cwd --token --no-tty --help'
+			_atoll_reply -W '-e --env -C --cwd --token --no-tty --keep -d --detach -t --tty --tag --detach-keys --json --help'
 		else
 			_atoll_reply -W "$(atoll ps -q --names 2>/dev/null) "
 		fi ;;
@@ -212,7 +222,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
+			_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -229,7 +239,7 @@ _atoll()
 		fi ;;
 	ps)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-a --all -q --quiet --names --json --help'
+			_atoll_reply -W '-a --all -q --quiet --names -c --commands --json --help'
 		else
 			:
 		fi ;;

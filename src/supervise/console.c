@@ -126,6 +126,16 @@ static bool may_read(void *context)
 	return false;
 }
 
+/* The keyboard is never spliced: its bytes stand in the relay, and pass when this is done. */
+static int sift_typed(void *context, uint64_t n)
+{
+	struct console *console = context;
+	size_t left = console->on_typed(console->typed_context, console->input.pending, (size_t)n, RELAY_CHUNK);
+
+	console->input.pending_size = (uint32_t)left;
+	return 0;
+}
+
 static int open_input(struct console *console)
 {
 	/* An own description of the terminal, so that non-blocking reads do not become the shell's. */
@@ -145,6 +155,7 @@ static int open_input(struct console *console)
 	}
 	console->input.out_is_own = true;
 	console->input.may_read = may_read;
+	console->input.on_bytes = console->on_typed ? sift_typed : NULL;
 	console->input.context = console;
 	return relay_open(&console->input, console->loop, in, out);
 }
@@ -169,6 +180,11 @@ static int open_output(struct console *console)
 bool console_has_input(const struct console *console)
 {
 	return console->input.is_open;
+}
+
+bool console_has_output(const struct console *console)
+{
+	return console->output.is_open;
 }
 
 int console_take_input(struct console *console)

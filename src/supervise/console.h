@@ -21,6 +21,12 @@ struct console {
 	bool is_raw;
 	int timer_fd;	      /* while we are in the background and something was typed; else FD_NONE */
 	struct loop_source timer;
+	/*
+	 * What of n typed bytes goes in: their number afterwards, at most room. Set between console_open() without the
+	 * keyboard and console_take_input(); NULL: all.
+	 */
+	size_t (*on_typed)(void *context, uint8_t *bytes, size_t n, size_t room);
+	void *typed_context;
 };
 
 /* Which of 0, 1 and 2 are the user's terminal: bits 1 << fd; 0 when none is. */
@@ -50,6 +56,9 @@ void console_suspend(struct console *console);
 
 /* Takes it again afterwards, raw where it was. Negative errno of the loop. */
 int console_resume(struct console *console) MUST_USE;
+
+/* Whether the pty may still have something to show. */
+bool console_has_output(const struct console *console);
 
 /* Delivers what the pty still holds, puts the modes back and closes. */
 void console_close(struct console *console);

@@ -40,6 +40,8 @@ static const struct key keys[] = {
 	{ STREAMS, "rows", ATOLL_TYPE_U64, "of the pty; 24" },
 	{ STREAMS, "columns", ATOLL_TYPE_U64, "of the pty; 80" },
 	{ K(COMMAND) | K(HOLD), "keep", ATOLL_TYPE_U64, "1: it goes on when the handle is freed" },
+	{ K(COMMAND), "unattached", ATOLL_TYPE_U64,
+	  "1, with keep and streams: nobody has them at the start; what it writes waits for atoll_attach()" },
 	{ K(COMMAND) | K(COMMAND_INFO), "tag", ATOLL_TYPE_STRING, "the caller's name for it; at most 255 bytes" },
 	{ K(COMMAND), "user", ATOLL_TYPE_STRING, "as whom it runs: the sandbox's own user, by name or number" },
 	{ K(SANDBOX) | K(INFO) | K(FILTER) | K(UPDATE), "labels", ATOLL_TYPE_STRINGS,

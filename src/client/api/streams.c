@@ -14,7 +14,7 @@ enum { STREAMS_ALL = (1 << 3) - 1, LASTING = 1 << 3 };
 
 enum { ROWS = 24, COLUMNS = 80, SIZE_MAX_16 = 0xffff };
 
-const char *const stream_keys[] = { "stdin", "stdout", "stderr", "streams", "rows", "columns", NULL };
+const char *const stream_keys[] = { "stdin", "stdout", "stderr", "streams", "rows", "columns", "unattached", NULL };
 
 int streams_reserve(struct streams *streams)
 {
@@ -92,6 +92,25 @@ static int plan_pty(struct stream_plan *plan, const struct atoll_record *record,
 	return r < 0 ? fault_errno(error, r, "streams") : 0;
 }
 
+/*
+ * Nobody is there at the start: our ends are closed before the box has the others, so that it finds no reader who would
+ * take something with him, and the ring keeps all for the first atoll_attach().
+ */
+static int leave_streams(struct stream_plan *plan, const struct atoll_record *record, struct atoll_error *error)
+{
+	uint64_t unattached = 0;
+
+	(void)record_u64(record, "unattached", &unattached);
+	if (!unattached)
+		return 0;
+	if (!plan->lasting)
+		return fault_set(error, ATOLL_E_INVALID, 0, "streams",
+				 "\"unattached\" is for \"keep\" with \"streams\"");
+	for (int i = 0; i < 3; i++)
+		close_fd(&plan->ours->fds[i]);
+	return 0;
+}
+
 static int plan_streams(struct stream_plan *plan, const struct atoll_record *record, const char *how,
 			struct atoll_error *error)
 {
@@ -121,6 +140,7 @@ static int plan_streams(struct stream_plan *plan, const struct atoll_record *rec
 int stream_plan_make(struct stream_plan *plan, const struct atoll_record *record, struct atoll_error *error)
 {
 	const char *how = record_string(record, "streams");
+	int r;
 
 	*plan = (struct stream_plan){ .fds = { FD_NONE, FD_NONE, FD_NONE }, .theirs = { FD_NONE, FD_NONE, FD_NONE } };
 	if (how) {
@@ -130,5 +150,6 @@ int stream_plan_make(struct stream_plan *plan, const struct atoll_record *record
 		*plan->ours = (struct streams){ .fds = { FD_NONE, FD_NONE, FD_NONE }, .terminal_fd = FD_NONE,
 					       .reserved = { FD_NONE, FD_NONE } };
 	}
-	return plan_streams(plan, record, how, error);
+	r = plan_streams(plan, record, how, error);
+	return r == 0 ? leave_streams(plan, record, error) : r;
 }

@@ -7,6 +7,7 @@ const struct cmd *const cmd_table[] = {
 	&cmd_apply,
 	&cmd_approve,
 	&cmd_ask,
+	&cmd_attach,
 	&cmd_baseline,
 	&cmd_checkpoints,
 	&cmd_cp,

@@ -12,10 +12,12 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "client/dirs.h"
 #include "client/tokens.h"
 #include "os/fd.h"
+#include "prog/atoll/run/attached.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/library.h"
 #include "prog/atoll/verb/say.h"
@@ -31,9 +33,9 @@ extern char **environ;
 enum { AGAIN_MS = 100 };
 
 struct exec_options {
-	const char *cwd, *token;
+	const char *cwd, *token, *tag, *keys;
 	struct option_list env;
-	bool no_tty, has_terminal;
+	bool no_tty, tty, keep, detach, json, has_terminal;
 };
 
 static const struct option options[] = {
@@ -45,6 +47,16 @@ static const struct option options[] = {
 	  offsetof(struct exec_options, token) },
 	{ 0, "no-tty", NULL, "give the command no terminal of its own", OPTION_FLAG,
 	  offsetof(struct exec_options, no_tty) },
+	{ 0, "keep", NULL, "the command goes on when atoll exec has ended: atoll attach comes back", OPTION_FLAG,
+	  offsetof(struct exec_options, keep) },
+	{ 'd', "detach", NULL, "the same, and nobody follows it: print its number", OPTION_FLAG,
+	  offsetof(struct exec_options, detach) },
+	{ 't', "tty", NULL, "with -d: give it a terminal of its own", OPTION_FLAG, offsetof(struct exec_options, tty) },
+	{ 0, "tag", "NAME", "another name for the command, in atoll ps --commands and atoll attach", OPTION_TEXT,
+	  offsetof(struct exec_options, tag) },
+	{ 0, "detach-keys", "KEYS", "with --keep: " ATTACHED_KEYS_TEXT, OPTION_TEXT,
+	  offsetof(struct exec_options, keys) },
+	{ 0, "json", NULL, "with -d: print an object", OPTION_FLAG, offsetof(struct exec_options, json) },
 };
 
 /* One command in flight. */
@@ -114,33 +126,13 @@ static int join_terminal(struct attendance *attendance, atoll_record *event)
 	return 0;
 }
 
-/* 127 is the command's own status too: only with an errno does it mean that there was none. */
 static int take_exit(struct attendance *attendance, const atoll_record *event)
 {
-	const char *ended = library_text(event, "ended");
-	int errnum = (int)library_number(event, "errno");
-	char shown[ERR_QUOTE_SIZE];
+	int r = attached_exit_status(attendance->sandbox, event, attendance->command, attendance->err);
 
-	attendance->status = (int)library_number(event, "status");
 	attendance->is_over = true;
-	if (!errnum)
-		return 0;
-	if (str_equal(ended, "stdout") || str_equal(ended, "stderr")) {
-		struct err lost = { 0 };
-
-		err_set(&lost, ERR_STATE, errnum, "exec",
-			"%s cannot be written: %s; the rest of what the command wrote there is lost", ended,
-			strerror(errnum));
-		say_error(&lost);
-		attendance->status = attendance->status ? attendance->status : 125;
-		return 0;
-	}
-	err_set(attendance->err, errnum == ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, errnum, "exec",
-		"%s cannot be started: %s", err_quote(shown, attendance->command), strerror(errnum));
-	if (errnum == EACCES || errnum == EPERM)
-		err_hint(attendance->err, "atoll log --denied %s shows what the policy refused",
-			 atoll_id(attendance->sandbox));
-	return -errnum;
+	attendance->status = r;
+	return r < 0 ? r : 0;
 }
 
 static int set_too_large(struct err *err)
@@ -151,15 +143,20 @@ static int set_too_large(struct err *err)
 	return -E2BIG;
 }
 
+static int set_refused(const struct atoll_error *error, struct err *err)
+{
+	if (error->code == ATOLL_E_LIMIT && (error->errnum == EMSGSIZE || error->errnum == ENOBUFS))
+		return set_too_large(err);
+	return library_fail(error, err);
+}
+
 static int ask(struct attendance *attendance)
 {
 	struct atoll_error error = LIBRARY_ERROR;
 	uint64_t ticket;
 	int r = atoll_exec(attendance->sandbox, attendance->request, &ticket, NULL, &error);
 
-	if (r == ATOLL_E_LIMIT && (error.errnum == EMSGSIZE || error.errnum == ENOBUFS))
-		return set_too_large(attendance->err);
-	return r < 0 ? library_fail(&error, attendance->err) : 0;
+	return r < 0 ? set_refused(&error, attendance->err) : 0;
 }
 
 /* The answer to the one request; those to signals say nothing that the command does not. */
@@ -229,21 +226,6 @@ static int on_signal(void *context, uint32_t events)
 	return pass_signal(attendance, (int32_t)info.ssi_signo);
 }
 
-static int block_signals(void)
-{
-	static const int passed[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH };
-	sigset_t set;
-	int fd;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
-		sigaddset(&set, passed[i]);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
 static int attend(struct attendance *attendance)
 {
 	int r = loop_init(&attendance->loop);
@@ -288,19 +270,26 @@ static int find_cwd(const char *given, const char *project, char out[PATH_MAX], 
 }
 
 /* A terminal takes the place of all three streams, or of none. */
-static int put_streams(atoll_record *request, bool has_terminal, struct atoll_error *error)
+static int put_streams(atoll_record *request, const struct exec_options *given, struct atoll_error *error)
 {
 	static const char *const names[] = { "stdin", "stdout", "stderr" };
 	uint16_t rows, columns;
-	int r = 0;
+	int r = given->keep ? atoll_set_u64(request, "keep", 1, error) : 0;
 
-	if (!has_terminal) {
+	if (r == 0 && given->detach)
+		r = atoll_set_u64(request, "unattached", 1, error);
+	if (r == 0 && given->tag)
+		r = atoll_set_string(request, "tag", given->tag, error);
+	if (r == 0 && given->keep && !given->has_terminal)
+		return atoll_set_string(request, "streams", "pipe", error);
+	if (!given->has_terminal) {
 		for (int i = 0; r == 0 && i < 3; i++)
 			r = atoll_set_fd(request, names[i], i, error);
 		return r;
 	}
 	console_size(&rows, &columns);
-	r = atoll_set_string(request, "streams", "pty", error);
+	if (r == 0)
+		r = atoll_set_string(request, "streams", "pty", error);
 	if (r == 0)
 		r = atoll_set_u64(request, "rows", rows, error);
 	return r == 0 ? atoll_set_u64(request, "columns", columns, error) : r;
@@ -326,7 +315,7 @@ static int make_request(const struct session_record *session, const struct exec_
 	if (r == 0 && start)
 		r = atoll_set_string(request, "cwd", start, &error);
 	if (r == 0)
-		r = put_streams(request, given->has_terminal, &error);
+		r = put_streams(request, given, &error);
 	return r < 0 ? library_fail(&error, err) : 0;
 }
 
@@ -393,6 +382,95 @@ static int split_words(char **argv, int argc, int *rest, const char **ret_sessio
 	return -EINVAL;
 }
 
+/* ---- commands that last ---- */
+
+static int ask_and_wait(const struct attendance *attendance, atoll_record **ret_result)
+{
+	struct atoll_error error = LIBRARY_ERROR;
+	int r;
+
+	/* While all stands still, for a snapshot, nothing is started. */
+	while ((r = atoll_exec(attendance->sandbox, attendance->request, NULL, ret_result, &error)) == ATOLL_E_BUSY)
+		(void)poll(NULL, 0, AGAIN_MS);
+	return r < 0 ? set_refused(&error, attendance->err) : 0;
+}
+
+/* Whether it could be started at all: its first event says that. */
+static int wait_for_start(const struct attendance *attendance, uint64_t number)
+{
+	struct atoll_error error = LIBRARY_ERROR;
+	atoll_record *event;
+	int r;
+
+	while ((r = atoll_wait(attendance->sandbox, -1, &event, &error)) == 1) {
+		uint64_t type = library_number(event, "event");
+		bool is_its = library_number(event, "command") == number;
+
+		if (type == ATOLL_EVENT_EXIT && is_its)
+			r = attached_exit_status(attendance->sandbox, event, attendance->command, attendance->err);
+		atoll_record_free(event);
+		if (is_its && (type == ATOLL_EVENT_STARTED || type == ATOLL_EVENT_EXIT))
+			return r < 0 ? r : 0;
+		if (type == ATOLL_EVENT_END)
+			break;
+	}
+	return r < 0 ? library_fail(&error, attendance->err)
+		     : err_set(attendance->err, ERR_STATE, ECONNRESET, "session", "the session has ended");
+}
+
+static int print_number(const atoll_sandbox *sandbox, uint64_t number, bool as_json, struct err *err)
+{
+	char memory[128];
+	struct json json;
+	struct buf out;
+
+	buf_init_fixed(&out, memory, sizeof memory);
+	if (as_json) {
+		json_init(&json, &out);
+		json_object_begin(&json, NULL);
+		json_string(&json, "session", atoll_id(sandbox));
+		json_u64(&json, "command", number);
+		json_object_end(&json);
+	} else {
+		buf_put_u64_decimal(&out, number);
+	}
+	buf_put_char(&out, '\n');
+	return say_out(&out, err);
+}
+
+static int run_lasting(const struct attendance *attendance, const struct exec_options *given)
+{
+	cleanup_record atoll_record *result = NULL;
+	struct attached_request attached = { .sandbox = attendance->sandbox, .name = attendance->command };
+	int r = attached_keys(given->keys, &attached.keys, attendance->err);
+
+	if (r == 0)
+		r = ask_and_wait(attendance, &result);
+	if (r < 0)
+		return r;
+	attached.streams = result;
+	attached.command = library_number(result, "command");
+	if (!given->detach)
+		return attached_follow(&attached, attendance->err);
+	r = wait_for_start(attendance, attached.command);
+	return r < 0 ? r : print_number(attendance->sandbox, attached.command, given->json, attendance->err);
+}
+
+static int check_options(struct exec_options *given, struct err *err)
+{
+	if (!given->detach && (given->tty || given->json))
+		return err_set(err, ERR_USAGE, EINVAL, "exec", "--%s is for --detach alone",
+			       given->tty ? "tty" : "json");
+	if (given->keys && (given->detach || !given->keep))
+		return err_set(err, ERR_USAGE, EINVAL, "exec", "--detach-keys is for --keep alone");
+	if (given->no_tty && given->tty)
+		return err_set(err, ERR_USAGE, EINVAL, "exec", "--tty and --no-tty are two");
+	given->keep = given->keep || given->detach;
+	/* A terminal takes the place of all three streams. */
+	given->has_terminal = given->detach ? given->tty : !given->no_tty && console_detect() == ALL_STREAMS;
+	return 0;
+}
+
 static int run_verb(int argc, char **argv, struct err *err)
 {
 	uint64_t events = LIBRARY_EVENT(STOPPED) | LIBRARY_EVENT(EXIT);
@@ -415,9 +493,11 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return err_set(err, ERR_INTERNAL, -r, "exec",
 			       "/dev/null cannot replace a closed stdin, stdout or stderr: %s",
 			       strerror(-r));
-	/* The start of a command says nothing but which terminal it has. */
-	given.has_terminal = !given.no_tty && console_detect() == ALL_STREAMS;
-	if (given.has_terminal)
+	r = check_options(&given, err);
+	if (r < 0)
+		return r;
+	/* The start of a command says nothing but which terminal it has, and that it could be started. */
+	if (given.has_terminal || given.detach)
 		events |= LIBRARY_EVENT(STARTED);
 	request = atoll_record_new(ATOLL_COMMAND);
 	r = library_context(events, &context, err);
@@ -431,15 +511,15 @@ static int run_verb(int argc, char **argv, struct err *err)
 		return 125;
 	attendance.request = request;
 	attendance.command = argv[rest];
-	attendance.signal_fd = r == 0 ? block_signals() : FD_NONE;
-	if (r == 0 && attendance.signal_fd < 0)
+	attendance.signal_fd = r == 0 && !given.keep ? attached_block_signals(true) : FD_NONE;
+	if (r == 0 && !given.keep && attendance.signal_fd < 0)
 		r = err_set(err, ERR_INTERNAL, -attendance.signal_fd, "exec", "signals cannot be passed on: %s",
 			    strerror(-attendance.signal_fd));
 	/* All is ready before the box is called: it wakes with the connection, and should find the request there. */
 	if (r == 0 && atoll_find(context, session.id, &sandbox, &error) < 0)
 		r = library_fail(&error, err);
 	attendance.sandbox = sandbox;
-	return r != 0 ? r : run_in(&attendance);
+	return r != 0 ? r : given.keep ? run_lasting(&attendance, &given) : run_in(&attendance);
 }
 
 const struct cmd cmd_exec = {

@@ -59,6 +59,7 @@ extern const struct cmd cmd_alerts;
 extern const struct cmd cmd_apply;
 extern const struct cmd cmd_approve;
 extern const struct cmd cmd_ask;
+extern const struct cmd cmd_attach;
 extern const struct cmd cmd_baseline;
 extern const struct cmd cmd_checkpoints;
 extern const struct cmd cmd_cp;

@@ -62,7 +62,7 @@ bool library_is_gone(const struct atoll_error *error)
 static char state_dir[PATH_MAX], runtime_dir[PATH_MAX];
 
 /* No verb starts anything by it, so where the programs are, which takes a look at /proc, is not said. */
-static int put_places(atoll_record *places, uint64_t events, struct err *err)
+static int put_places(atoll_record *places, uint64_t events, bool own_commands, struct err *err)
 {
 	const char *const values[][2] = { { "state", state_dir }, { "runtime", runtime_dir } };
 	struct atoll_error error = LIBRARY_ERROR;
@@ -77,19 +77,29 @@ static int put_places(atoll_record *places, uint64_t events, struct err *err)
 	if (r == 0)
 		r = atoll_set_u64(places, "events", events, &error);
 	if (r == 0)
-		r = atoll_set_u64(places, "own_commands", 1, &error);
+		r = atoll_set_u64(places, "own_commands", own_commands, &error);
 	return r < 0 ? library_fail(&error, err) : 0;
 }
 
-int library_context(uint64_t events, atoll_context **ret_context, struct err *err)
+static int make_context(uint64_t events, bool own_commands, atoll_context **ret_context, struct err *err)
 {
 	cleanup_record atoll_record *places = atoll_record_new(ATOLL_CONTEXT);
 	struct atoll_error error = LIBRARY_ERROR;
-	int r = put_places(places, events, err);
+	int r = put_places(places, events, own_commands, err);
 
 	if (r == 0 && atoll_context_new(places, ret_context, &error) < 0)
 		r = library_fail(&error, err);
 	return r;
+}
+
+int library_context(uint64_t events, atoll_context **ret_context, struct err *err)
+{
+	return make_context(events, true, ret_context, err);
+}
+
+int library_context_of_all(uint64_t events, atoll_context **ret_context, struct err *err)
+{
+	return make_context(events, false, ret_context, err);
 }
 
 int library_find(atoll_context *context, const char *id_or_name, atoll_sandbox **ret_sandbox, struct err *err)

@@ -21,6 +21,9 @@
  */
 int library_context(uint64_t events, atoll_context **ret_context, struct err *err) MUST_USE;
 
+/* The same, whose handles hear of the commands of others, too. */
+int library_context_of_all(uint64_t events, atoll_context **ret_context, struct err *err) MUST_USE;
+
 /*
  * The running sandbox of this id, beginning of an id, or name; NULL: the newest of the project of the working
  * directory. The caller's to free. Negative with *err.

@@ -8,20 +8,19 @@
 #include "client/listed.h"
 #include "limit/limit.h"
 #include "os/clock.h"
-#include "os/pty.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
+#include "prog/atoll/watch/ps-commands.h"
+#include "prog/atoll/watch/table.h"
 #include "session/directories.h"
 
 enum {
 	PS_TEXT_MAX = 64 << 20,
 	NS_PER_MS = 1000000,
-	COLUMN_COUNT = 8,
-	CELL_MAX = 60,
 };
 
 struct ps_options {
-	bool all, json, quiet, names;
+	bool all, json, quiet, names, commands;
 };
 
 static const struct option options[] = {
@@ -29,6 +28,8 @@ static const struct option options[] = {
 	{ 'q', "quiet", NULL, "ids only, one a line", OPTION_FLAG, offsetof(struct ps_options, quiet) },
 	{ 0, "names", NULL, "with -q: also the names that sessions were given", OPTION_FLAG,
 	  offsetof(struct ps_options, names) },
+	{ 'c', "commands", NULL, "the commands of running sandboxes, or of the one that is named", OPTION_FLAG,
+	  offsetof(struct ps_options, commands) },
 	{ 0, "json", NULL, "one JSON array", OPTION_FLAG, offsetof(struct ps_options, json) },
 };
 
@@ -56,42 +57,8 @@ static void put_json(struct buf *out, const struct listed *listed, bool all)
 	buf_put_char(out, '\n');
 }
 
-/* A line of cells, each escaped and cut. */
-struct row {
-	char cells[COLUMN_COUNT][CELL_MAX * 2];
-};
-
-static void set_cell(struct row *row, size_t column, const char *text)
-{
-	struct buf cell;
-
-	buf_init_fixed(&cell, row->cells[column], sizeof row->cells[column]);
-	buf_put_escaped(&cell, text, strlen(text), CELL_MAX);
-	if (buf_text(&cell)[0] == 0)
-		row->cells[column][0] = '-', row->cells[column][1] = 0;
-}
-
 /* "yes": it may hold changes that nobody has looked at. */
-/* Of a path that is too long the end is shown, which tells more. */
-static void set_path(struct row *row, size_t column, const char *path)
-{
-	size_t length = strlen(path);
-	const char *end = path + (length > CELL_MAX ? length - (CELL_MAX - 8) : 0);
-	struct buf cell;
-
-	if (end == path) {
-		set_cell(row, column, path);
-		return;
-	}
-	while (((unsigned char)*end & 0xc0) == 0x80)
-		end++;
-	buf_init_fixed(&cell, row->cells[column], sizeof row->cells[column]);
-	buf_put_text(&cell, "…");
-	buf_put_escaped(&cell, end, strlen(end), CELL_MAX);
-	(void)buf_text(&cell);
-}
-
-static void set_staged(struct row *row, size_t column, const char *state, const struct session_record *record)
+static void set_staged(struct table_row *row, size_t column, const char *state, const struct session_record *record)
 {
 	char memory[64], origin[SESSION_ID_SIZE];
 	struct buf text;
@@ -102,112 +69,44 @@ static void set_staged(struct row *row, size_t column, const char *state, const 
 		buf_put_text(&text, "yes");
 	if (*origin)
 		buf_printf(&text, "%sfrom %s", record->is_staged ? ", " : "", origin);
-	set_cell(row, column, buf_text(&text));
+	table_set(row, column, buf_text(&text));
 }
 
-static void make_row(struct row *row, const char *state, const struct session_record *record, uint64_t now_ns)
+static void make_row(struct table_row *row, const char *state, const struct session_record *record, uint64_t now_ns)
 {
 	uint64_t until = record->ended_ns ? record->ended_ns : now_ns;
 	char text[64];
 
-	set_cell(row, 0, record->id);
-	set_cell(row, 1, record->name);
+	table_set(row, 0, record->id);
+	table_set(row, 1, record->name);
 	if (record->is_live || record->exit < 0)
-		set_cell(row, 2, listed_state(record));
+		table_set(row, 2, listed_state(record));
 	else {
 		struct buf shown;
 
 		buf_init_fixed(&shown, text, sizeof text);
 		buf_printf(&shown, "%s %d", *record->ended ? record->ended : "exit", (int)record->exit);
-		set_cell(row, 2, buf_text(&shown));
+		table_set(row, 2, buf_text(&shown));
 	}
 	num_format_duration_human(until > record->started_ns ? (until - record->started_ns) / NS_PER_MS : 0,
 				  text);
-	set_cell(row, 3, !record->is_live && !record->ended_ns ? "" : text);
+	table_set(row, 3, !record->is_live && !record->ended_ns ? "" : text);
 	set_staged(row, 4, state, record);
-	set_path(row, 5, record->policy);
-	set_path(row, 6, record->project);
-	set_cell(row, 7, record->command);
-}
-
-/* Characters, not bytes: continuation bytes take no column. */
-static size_t width_of(const char *text)
-{
-	size_t width = 0;
-
-	for (; *text; text++)
-		width += ((unsigned char)*text & 0xc0) != 0x80;
-	return width;
-}
-
-/* The byte where character number skip begins. */
-static char *at_character(char *text, size_t skip)
-{
-	for (; *text; text++)
-		if (((unsigned char)*text & 0xc0) != 0x80 && skip-- == 0)
-			break;
-	return text;
-}
-
-static const char cut[] = "…";
-
-/* Of a path the end tells more. A cell has room for the mark. */
-static void keep_end(char *cell, size_t width)
-{
-	size_t had = width_of(cell);
-	char *end;
-
-	if (had <= width)
-		return;
-	end = at_character(cell, had - width + 1);
-	memmove(cell + sizeof cut - 1, end, strlen(end) + 1);
-	memcpy(cell, cut, sizeof cut - 1);
-}
-
-static void keep_start(char *cell, size_t width)
-{
-	if (width_of(cell) > width)
-		memcpy(at_character(cell, width - 1), cut, sizeof cut);
+	table_set_path(row, 5, record->policy);
+	table_set_path(row, 6, record->project);
+	table_set(row, 7, record->command);
 }
 
 /* So that a line stays one line on the terminal: policies and projects that are long paths, and then the command. */
-static void fit(struct row *rows, size_t count, size_t columns)
+static void put_table(struct buf *out, struct table_row *rows, size_t count)
 {
 	enum { POLICY_WIDTH = 16, PROJECT_WIDTH = 28, COMMAND_WIDTH = 12 };
-	size_t widths[COLUMN_COUNT] = { 0 }, used = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		keep_end(rows[i].cells[5], POLICY_WIDTH);
-		keep_end(rows[i].cells[6], PROJECT_WIDTH);
-		for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
-			if (width_of(rows[i].cells[c]) > widths[c])
-				widths[c] = width_of(rows[i].cells[c]);
+	if (table_is_for_terminal()) {
+		table_keep_end(rows, count, 5, POLICY_WIDTH);
+		table_keep_end(rows, count, 6, PROJECT_WIDTH);
 	}
-	for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
-		used += widths[c] + 2;
-	for (size_t i = 0; i < count; i++)
-		keep_start(rows[i].cells[COLUMN_COUNT - 1],
-			   columns > used + COMMAND_WIDTH ? columns - used : COMMAND_WIDTH);
-}
-
-static void put_table(struct buf *out, struct row *rows, size_t count)
-{
-	size_t widths[COLUMN_COUNT] = { 0 };
-	struct pty_size size;
-
-	if (pty_get_size(STDOUT_FILENO, &size) == 0 && size.columns)
-		fit(rows, count, size.columns);
-
-	for (size_t i = 0; i < count; i++)
-		for (size_t c = 0; c < COLUMN_COUNT; c++)
-			if (width_of(rows[i].cells[c]) > widths[c])
-				widths[c] = width_of(rows[i].cells[c]);
-	for (size_t i = 0; i < count; i++) {
-		for (size_t c = 0; c + 1 < COLUMN_COUNT; c++)
-			buf_printf(out, "%s%*s", rows[i].cells[c],
-				   (int)(widths[c] - width_of(rows[i].cells[c]) + 2), "");
-		buf_printf(out, "%s\n", rows[i].cells[COLUMN_COUNT - 1]);
-	}
+	table_put(out, rows, count, COMMAND_WIDTH);
 }
 
 struct published_lines {
@@ -225,16 +124,16 @@ static void put_published(void *context, unsigned port, const char *host)
 
 static int put_people(struct buf *out, const struct listed *listed, bool all)
 {
-	static const char *const titles[COLUMN_COUNT] = { "ID",     "NAME",   "STATE",   "TIME",
+	static const char *const titles[TABLE_COLUMNS] = { "ID",     "NAME",   "STATE",   "TIME",
 							  "STAGED", "POLICY", "PROJECT", "COMMAND" };
-	struct row *rows = calloc(listed->count + 1, sizeof *rows);
+	struct table_row *rows = calloc(listed->count + 1, sizeof *rows);
 	uint64_t now_ns = clock_realtime_ns();
 	size_t used = 1;
 
 	if (!rows)
 		return -ENOMEM;
-	for (size_t c = 0; c < COLUMN_COUNT; c++)
-		set_cell(&rows[0], c, titles[c]);
+	for (size_t c = 0; c < TABLE_COLUMNS; c++)
+		table_set(&rows[0], c, titles[c]);
 	for (size_t i = 0; i < listed->count; i++)
 		if (all || listed->records[i].is_live)
 			make_row(&rows[used++], listed->state, &listed->records[i], now_ns);
@@ -299,9 +198,11 @@ static int run_verb(int argc, char **argv, struct err *err)
 	size_t count;
 	int rest, r = cmd_parse(&cmd_ps, &given, argc, argv, &rest, err);
 
+	if (r == 0 && given.commands)
+		return ps_commands(&(struct ps_commands){ argv + rest, given.all, given.json }, err);
 	if (r == 0 && rest < argc)
 		r = err_set(err, ERR_USAGE, EINVAL, "ps",
-			    "ps takes no names; it lists all of your sandboxes");
+			    "ps takes no names but with --commands; it lists all of your sandboxes");
 	if (r == 0)
 		r = session_state_dir(state, sizeof state, false, err);
 	if (r == 0)
@@ -317,6 +218,6 @@ static int run_verb(int argc, char **argv, struct err *err)
 }
 
 const struct cmd cmd_ps = {
-	"ps", "[-a] [--json]", "list sandboxes",
+	"ps", "[-a] [--json] [-c [ID…]]", "list sandboxes, and what runs in them",
 	CMD_OPTIONS(options), .run = run_verb,
 };
