@@ -15,6 +15,7 @@
 #include "gate-exec/gate.h"
 #include "os/fd.h"
 #include "os/memory.h"
+#include "os/proc.h"
 #include "os/vmfork.h"
 
 /*
@@ -30,7 +31,8 @@ enum {
 	FLUSH_MS = 50,
 	STOP_LOOK_MS = 20,
 	DELIVERY_MS = 1000,
-	SETTLED_MS = 1000
+	SETTLED_MS = 1000,
+	QUIET_MS = 10000
 };
 
 static int lost(struct box *box, const char *what)
@@ -397,15 +399,57 @@ static int check_commands(struct box *box, uint64_t now_ns)
 	return 0;
 }
 
+/* How often memory is looked at; -1: never. */
+static int supervised_look_ms(const struct box *box)
+{
+	if (limit_group_holder_memory(box->run.limits) != LIMIT_SUPERVISED)
+		return -1;
+	return box->serving.is_resting ? DISK_REST_MS : SUPERVISED_LOOK_MS;
+}
+
 static bool must_supervise(const struct box *box, uint64_t now_ns)
 {
-	return limit_group_holder_memory(box->run.limits) == LIMIT_SUPERVISED &&
-	       now_ns - box->serving.looked_ns >= SUPERVISED_LOOK_MS * (uint64_t)MS_NS;
+	int every_ms = supervised_look_ms(box);
+
+	return every_ms >= 0 && now_ns - box->serving.looked_ns >= (uint64_t)every_ms * MS_NS;
+}
+
+/* All that is not init's own is a command's, or was once: orphans are children of init. */
+static bool runs_nothing(const struct box *box)
+{
+	for (size_t i = 0; i < BOX_COMMANDS_MAX; i++)
+		if (box->commands[i] && !box->commands[i]->has_exited)
+			return false;
+	return !proc_has_children(box->run.init.pid);
+}
+
+/*
+ * Behind a look. Thousands of idle sandboxes would cost more by their looks than by anything else. Where nothing runs
+ * inside, only what the loop hears of can begin to use something: a command, or a file that the owner opens, who
+ * may write it for a while.
+ */
+static void rest_looks(struct box *box, uint64_t now_ns)
+{
+	struct box_serving *serving = &box->serving;
+
+	serving->is_resting = now_ns - serving->heard_ns >= QUIET_MS * (uint64_t)MS_NS && runs_nothing(box);
+	if (serving->is_resting)
+		disk_watch_rest(&box->build.disk.watch, now_ns);
+}
+
+static void wake_looks(struct box *box)
+{
+	struct box_serving *serving = &box->serving;
+
+	serving->heard_ns = clock_monotonic_ns();
+	serving->is_resting = false;
+	disk_watch_wake(&box->build.disk.watch, serving->heard_ns);
 }
 
 static int check_clocks(struct box *box)
 {
-	uint64_t now_ns = clock_monotonic_ns();
+	uint64_t now_ns = clock_monotonic_ns(), looked_ns = box->serving.looked_ns;
+	uint64_t look_ns = box->build.disk.watch.look_ns;
 	enum clock_hit hit;
 	int r = freeze_check(&box->supervision.freeze, now_ns);
 
@@ -425,6 +469,8 @@ static int check_clocks(struct box *box)
 	r = disk_supervise(&box->build.disk, now_ns);
 	if (r < 0 || box->run.ended != ENDED_NOT)
 		return r;
+	if (box->build.disk.watch.look_ns != look_ns || box->serving.looked_ns != looked_ns)
+		rest_looks(box, now_ns);
 	hit = clocks_check(&box->supervision.clocks, now_ns);
 	if (hit != CLOCK_NONE) {
 		run_end(&box->run, ENDED_TIME);
@@ -458,9 +504,7 @@ static int used_timeout_ms(const struct box *box, uint64_t now_ns)
 			timeout = earlier(timeout, left_ms(command->deadline_ns, now_ns));
 	}
 	timeout = earlier(timeout, left_ms(box->build.disk.watch.look_ns, now_ns));
-	return earlier(timeout, limit_group_holder_memory(box->run.limits) == LIMIT_SUPERVISED
-					? SUPERVISED_LOOK_MS
-					: -1);
+	return earlier(timeout, supervised_look_ms(box));
 }
 
 static bool has_lasting(const struct box *box)
@@ -558,6 +602,8 @@ static int wait_idle(struct box *box, int timeout)
 
 	if (now_ns && now_ns >= rest_ns)
 		rest(box, now_ns);
+	if (r > 0)
+		wake_looks(box);
 	return r;
 }
 
@@ -575,6 +621,8 @@ static int wait_for_event(struct box *box)
 	if (timeout < 0 || timeout > FLUSH_MS)
 		timeout = FLUSH_MS;
 	r = loop_step(box->run.loop, timeout);
+	if (r > 0)
+		wake_looks(box);
 	if (r < 0 || (r > 0 && clock_monotonic_ns() - box->serving.flushed_ns < FLUSH_MS * (uint64_t)MS_NS))
 		return r;
 	box->serving.flushed_ns = clock_monotonic_ns();

@@ -172,6 +172,24 @@ static int count(struct disk_watch *watch, int stage_fd, const struct stage_reco
 	return judge(watch, &tally);
 }
 
+void disk_watch_rest(struct disk_watch *watch, uint64_t now_ns)
+{
+	if (watch->look_ns == UINT64_MAX || watch->is_full)
+		return;
+	watch->is_resting = true;
+	watch->look_ns = now_ns + DISK_REST_MS * (uint64_t)MS_NS;
+	watch->count_ns = UINT64_MAX;
+}
+
+void disk_watch_wake(struct disk_watch *watch, uint64_t now_ns)
+{
+	if (!watch->is_resting)
+		return;
+	watch->is_resting = false;
+	watch->look_ns = now_ns + LOOK_MIN_MS * (uint64_t)MS_NS;
+	watch->count_ns = now_ns + COUNT_MS * (uint64_t)MS_NS;
+}
+
 uint64_t disk_full_size(uint64_t limit_bytes)
 {
 	uint64_t size = limit_bytes / FULL_PART;

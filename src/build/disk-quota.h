@@ -5,9 +5,7 @@
  * RESOURCE MONITOR of staged changes: `resources.disk` and `resources.inodes` for the live layers, which lie on a file
  * system that others use as well. A look at the file system's free space is cheap and says when the limit could have
  * been passed; then the layers are counted, and only that count decides. Between two looks the sandbox can write
- * more than the limit; looks come closer together as the limit comes nearer.
- *
- * RESOURCE MONITOR of staged changes: `resources.disk` and `resources.inodes` of the live layers, which lie on a file
+ * more than the limit; looks come closer together as the limit comes nearer, and far apart while nothing runs inside.
  * The run ends only where the layers grow all the same, by many small files or a program that raises its own limit,
  * or where there are too many files. Run by atoll-box.
  */
@@ -17,12 +15,15 @@
 
 #include "stage/record/record.h"
 
+enum { DISK_REST_MS = 20000 };
+
 struct disk_watch {
 	uint64_t limit_bytes, limit_inodes;    /* NUM_UNLIMITED: none */
 	uint64_t free_bytes, free_inodes;      /* of the file system, when the layers were last counted */
 	uint64_t counted_bytes, counted_inodes; /* in the layers then */
 	uint64_t look_ns;                      /* when to look again; UINT64_MAX: never */
 	uint64_t count_ns;                     /* when to count at the latest, whatever the look says */
+	bool is_resting;                       /* the next look comes late */
 	bool is_full;                          /* the bytes are used up, and nothing is to grow */
 	uint64_t end_bytes;                    /* then: beyond this the run ends; UINT64_MAX: not known yet */
 };
@@ -43,6 +44,15 @@ int disk_watch_init(struct disk_watch *watch, uint64_t limit_bytes, uint64_t lim
  */
 int disk_watch_check(struct disk_watch *watch, int stage_fd, const struct stage_record *record, pid_t init_pid,
 		     uint64_t now_ns) MUST_USE;
+
+/*
+ * Nothing inside runs, so nothing writes: the next look may come DISK_REST_MS after now_ns, and none counts, unless the
+ * free space says so. Nothing changes while the bytes are used up.
+ */
+void disk_watch_rest(struct disk_watch *watch, uint64_t now_ns);
+
+/* Something may write from now on: looks come as often as ever. Nothing changes where there was no rest. */
+void disk_watch_wake(struct disk_watch *watch, uint64_t now_ns);
 
 /* While the bytes are used up: how large a file may still become. A log or a lock is written, a download is not. */
 uint64_t disk_full_size(uint64_t limit_bytes);

@@ -356,6 +356,16 @@ int proc_is_still(int proc_fd, const struct proc_stat *stat)
 	return r;
 }
 
+bool proc_has_children(pid_t pid)
+{
+	char path[64], byte;
+	cleanup_fd int fd = FD_NONE;
+
+	if (str_format(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid) == 0)
+		fd = fd_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	return fd < 0 || read(fd, &byte, 1) != 0;
+}
+
 int proc_signal(int proc_fd, pid_t pid, int signal_number)
 {
 	cleanup_fd int fd = FD_NONE;

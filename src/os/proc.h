@@ -72,6 +72,9 @@ int proc_list_descendants(pid_t init_pid, struct proc_list *ret_list) MUST_USE;
  */
 int proc_is_still(int proc_fd, const struct proc_stat *stat) MUST_USE;
 
+/* Whether the process, which has one thread, has children, also dead ones. True where the kernel does not say. */
+bool proc_has_children(pid_t pid);
+
 /* A signal to the process that has this number in this procfs, whatever its number is in our own. */
 int proc_signal(int proc_fd, pid_t pid, int signal_number) MUST_USE;
 

@@ -3,6 +3,7 @@
 be staged is refused before anything starts (F1 to F4, F9, F12, F15, F16, F21 to F26, F30, F42)."""
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -11,6 +12,7 @@ import time
 
 import pytest
 
+import leaks
 from atoll import wait_until
 
 LAST_LINE = "  review  atoll diff        keep  atoll apply        drop  atoll discard"
@@ -300,6 +302,33 @@ def test_a_full_disk_limit_fails_writes_and_ends_nothing(sandbox, project, fill,
     # What it left can be reviewed like anything else.
     sandbox.run_atoll("apply", done.session, check=True)
     assert (project / "second").stat().st_size == 4 << 20 and (project / "small").read_text() == "note\n"
+
+
+def wakes_in(pid, seconds):
+    """How often a process was waited for and went on."""
+    def count():
+        with open(f"/proc/{pid}/status", encoding="ascii") as status:
+            return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status.read(), re.M).group(1))
+    before = count()
+    time.sleep(seconds)
+    return count() - before
+
+
+def test_an_idle_sandbox_is_looked_at_seldom_and_held_when_it_goes_on(sandbox, project):
+    policy = sandbox.policy("atoll: 1\nextends: medium\nresources: {disk: 24MiB}\n")
+    session = sandbox.run_outside(sandbox.command_line([], policy=policy, options=["-q", "-d"])).out.strip()
+    box = next(pid for pid, _ in leaks.processes(sandbox.programs, [session])
+               if pathlib.Path(f"/proc/{pid}/comm").read_text() == "atoll-box\n")
+    wait_until(lambda: not wakes_in(box, 5), 60, "nothing runs inside, and nobody looks")
+    # What a command leaves running is looked at as often as the command. (It is the positive control, too.)
+    assert sandbox.run_atoll("exec", session, "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 &").code == 0
+    time.sleep(12)
+    assert wakes_in(box, 5) >= 4
+    assert sandbox.run_atoll("exec", session, "--", "pkill", "sleep").code == 0
+    wait_until(lambda: not wakes_in(box, 5), 60, "nothing runs inside again")
+    done = sandbox.run_atoll("exec", session, "--", "sh", "-c", "head -c 4G /dev/zero >big || echo full")
+    assert done.out == "full\n" and (sandbox.staged("big", session)).stat().st_size < 4 << 30, done
+    assert sandbox.run_atoll("stop", session).code == 0
 
 
 def test_a_full_disk_limit_is_no_space_where_calls_are_mediated(sandbox, project):

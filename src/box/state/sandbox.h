@@ -50,6 +50,8 @@ struct box_serving {
 	uint64_t rest_ns;             /* when what only the start needed is given back, once nothing happens; 0: now */
 	uint64_t looked_ns;           /* when usage was last read where memory is supervised */
 	uint64_t flushed_ns;          /* when the log was last written */
+	uint64_t heard_ns;            /* when something last happened */
+	bool is_resting;              /* nothing runs inside: what is used is looked at now and then */
 };
 
 /* While it waits for whom it is (park.c). */

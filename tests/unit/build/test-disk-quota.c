@@ -190,6 +190,32 @@ static void looks_come_closer_together(void **state)
 	assert_int_equal(disk_watch_check(&near, stage_fd, &record, getpid(), near.look_ns - 1), DISK_FINE);
 }
 
+/* While nothing runs looks are rare; what follows looks and counts as before. */
+static void rest_ends_with_the_first_event(void **state)
+{
+	struct disk_watch watch = begin(100 << 20, NUM_UNLIMITED), full = begin(1 << 20, NUM_UNLIMITED);
+	struct disk_watch unlimited = begin(NUM_UNLIMITED, NUM_UNLIMITED);
+	uint64_t look_ns = watch.look_ns;
+
+	disk_watch_wake(&watch, 0);
+	assert_true(watch.look_ns == look_ns);
+	disk_watch_rest(&watch, 0);
+	assert_true(watch.look_ns == (uint64_t)DISK_REST_MS * (SECOND / 1000));
+	assert_int_equal(disk_watch_check(&watch, stage_fd, &record, getpid(), watch.look_ns), DISK_FINE);
+	disk_watch_rest(&watch, SECOND);
+	disk_watch_wake(&watch, 2ULL * SECOND);
+	assert_true(watch.look_ns < 3ULL * SECOND && watch.count_ns <= 30ULL * SECOND);
+	disk_watch_rest(&unlimited, 0);
+	disk_watch_wake(&unlimited, 0);
+	assert_true(unlimited.look_ns == UINT64_MAX);
+	/* Who is over the limit is watched as closely as ever. */
+	fill("live/0/upper/big", 2000);
+	assert_int_equal(look(&full), DISK_FULL);
+	look_ns = full.look_ns;
+	disk_watch_rest(&full, SECOND);
+	assert_true(full.look_ns == look_ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +227,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(inodes_are_counted, make, clean),
 		cmocka_unit_test_setup_teardown(what_has_no_name_counts, make, clean),
 		cmocka_unit_test_setup_teardown(looks_come_closer_together, make, clean),
+		cmocka_unit_test_setup_teardown(rest_ends_with_the_first_event, make, clean),
 	};
 
 	return cmocka_run_group_tests_name("disk", tests, NULL, NULL);

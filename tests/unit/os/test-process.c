@@ -48,6 +48,26 @@ static void a_process_by_reference(void **state)
 	assert_int_equal(pidref_wait(&ref, WEXITED, &info, &usage), -ECHILD);
 }
 
+static void children_are_seen_until_they_are_reaped(void **state)
+{
+	cleanup_pidref struct pidref ref = PIDREF_NONE;
+	siginfo_t info;
+	pid_t pid;
+
+	assert_false(proc_has_children(getpid()));
+	pid = start_sleeper();
+	assert_int_equal(pidref_open(&ref, pid), 0);
+	assert_true(proc_has_children(getpid()));
+	assert_false(proc_has_children(pid));
+	assert_int_equal(pidref_signal(&ref, SIGKILL), 0);
+	assert_int_equal(poll(&(struct pollfd){ .fd = ref.fd, .events = POLLIN }, 1, 5000), 1);
+	assert_true(proc_has_children(getpid()));
+	assert_int_equal(pidref_wait(&ref, WEXITED, &info, NULL), 1);
+	assert_false(proc_has_children(getpid()));
+	/* Of whom nothing can be known it is not said that he has none. */
+	assert_true(proc_has_children(pid));
+}
+
 static void a_path_in_proc(void **state)
 {
 	char path[32];
@@ -119,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_by_reference),
+		cmocka_unit_test(children_are_seen_until_they_are_reaped),
 		cmocka_unit_test(a_path_in_proc),
 		cmocka_unit_test(no_reference_to_nobody),
 		cmocka_unit_test(times_as_text),
