@@ -14,7 +14,7 @@
 enum { ENTRIES_MAX = 2000, SHARE = 50, AGAIN_MS = 2000, MS_NS = 1000000, ENOUGH = -ECANCELED };
 
 struct tally {
-	uint64_t paths, hidden;
+	uint64_t paths, hidden, bytes;
 	size_t entries;
 	struct seen *seen;           /* borrowed; NULL: nothing is noted */
 	size_t tree;
@@ -31,6 +31,10 @@ static int add_entry(void *context, const struct stage_entry *entry)
 {
 	struct tally *tally = context;
 
+	/* All names of a file are in the layer, since links do not cross it: each counts for its share. */
+	if (entry->kind == STAGE_ENTRY_FILE || entry->kind == STAGE_ENTRY_DIRECTORY)
+		tally->bytes += (uint64_t)entry->staged.st_blocks * 512 /
+				(S_ISREG(entry->staged.st_mode) && entry->staged.st_nlink ? entry->staged.st_nlink : 1);
 	tally->hidden += entry->kind == STAGE_ENTRY_WHITEOUT;
 	tally->paths += entry->kind == STAGE_ENTRY_FILE || entry->kind == STAGE_ENTRY_WHITEOUT;
 	if (tally->seen && is_replaced(tally, entry))
@@ -94,6 +98,7 @@ bool staged_count_look(struct staged_count *count, struct staging *staging, uint
 	*count = (struct staged_count){
 		.paths = tally.paths,
 		.hidden = tally.hidden,
+		.bytes = tally.bytes,
 		.is_cut = r < 0,
 		.next_ns = now_ns + (took_ns * SHARE > AGAIN_MS * (uint64_t)MS_NS ? took_ns * SHARE :
 										  AGAIN_MS * (uint64_t)MS_NS),

@@ -15,6 +15,7 @@
 struct staged_count {
 	uint64_t paths;      /* files and links that the live layers hold or hide; directories are not counted */
 	uint64_t hidden;     /* of these, names that the host has and that are gone */
+	uint64_t bytes;      /* that the live layers take on their disk */
 	bool is_cut;         /* there are more */
 	uint64_t next_ns;    /* when to count again, if somebody asks */
 };

@@ -192,6 +192,15 @@ call('getMetrics', async () => {
   if (!sandbox.getMetrics) return 'not in this version'
   same(Array.isArray(await sandbox.getMetrics()), true)
 })
+call('getMetrics disk', async () => {
+  await sandbox.commands.run('head -c 5000000 /dev/urandom > on-disk')
+  for (let i = 0; i < 200; i++) {
+    const last = (await sandbox.getMetrics()).at(-1)
+    if (last && last.diskUsed > 5000000 && last.diskUsed < last.diskTotal) return
+    await sleep(100)
+  }
+  throw new Error('no metric says what is on the disk')
+})
 call('createSnapshot', async () => {
   if (!sandbox.createSnapshot) return 'not in this version'
   await sandbox.files.write('snapshot', 'yes')

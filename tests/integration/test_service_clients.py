@@ -52,7 +52,8 @@ def results():
             f"| call | {' | '.join(VERSIONS)} |\n|---|{'---|' * len(VERSIONS)}\n")
     for at, call in enumerate(calls):
         text += f"| {call} | {' | '.join(word(seen[version][at]) for version in VERSIONS)} |\n"
-    text += "\nThe command line `@e2b/cli` 2.19.0 lists sandboxes, runs commands in them, measures and kills them.\n"
+    text += ("\nThe command line `@e2b/cli` 2.19.0 lists sandboxes, runs commands in them, measures and kills them, "
+             "and shows their logs.\n")
     (ROOT / "doc" / "e2b-clients.md").write_text(text, encoding="utf-8")
 
 
@@ -95,6 +96,9 @@ def test_the_command_line_of_e2b(served, package, tmp_path):
     assert status == 0 and [one["sandboxId"] for one in json.loads(listed)] == [name]
     assert run("sandbox", "exec", name, "echo hi") == (0, "hi\n")
     assert run("sandbox", "metrics", name)[0] == 0
+    status, logs = run("sandbox", "logs", name, "--format", "json")
+    assert status == 0 and {"session.start"} <= {json.loads(line)["message"].split()[0].rstrip(":")
+                                                 for line in logs.splitlines() if line}, logs
     status, said = run("sandbox", "kill", name)
     assert status == 0 and "killed" in said
     assert json.loads(run("sandbox", "list", "--format", "json")[1]) == []

@@ -448,6 +448,11 @@ def test_metrics_and_logs_are_of_the_sandbox(service):
     assert [look["time_ms"] for look in looks] == sorted(look["time_ms"] for look in looks)
     assert [row["sandbox"] for row in service.ask("METRICS", sandboxes=[made["sandbox"], "i" + "0" * 19]).rows] == [
         made["sandbox"]]
+    assert service.run(made, "head -c 5M /dev/urandom > ~/large") == ("", 0)
+    used = wait_until(lambda: [row["disk_used"] for row in service.ask("METRICS", sandbox=made["sandbox"]).rows
+                               if row["disk_used"] > 5 << 20])
+    assert max(used) < 64 << 20
+    assert service.ask("LOGS", sandbox=made["sandbox"], backward=1).status == 501
     page = service.ask("LOGS", sandbox=made["sandbox"], limit=2)
     assert page.rows[0]["message"].startswith("session.start") and len(page.rows) == 2
     rest = service.ask("LOGS", sandbox=made["sandbox"], next=page["next"])

@@ -22,6 +22,14 @@ static size_t count_commands(const struct box *box)
 	return count;
 }
 
+/* Of more than are counted for this the watch of the disk limit knows, which counts all, but seldom. */
+static uint64_t staged_bytes(const struct box *box)
+{
+	uint64_t counted = box->build.disk.watch.counted_bytes, bytes = box->build.staged_count.bytes;
+
+	return box->build.staged_count.is_cut && counted > bytes ? counted : bytes;
+}
+
 static void put_changes(struct box *box, struct json *json)
 {
 	if (!staged_count_look(&box->build.staged_count, &box->build.staging, clock_monotonic_ns())) {
@@ -30,6 +38,7 @@ static void put_changes(struct box *box, struct json *json)
 	}
 	json_object_begin(json, "changes");
 	json_u64(json, "paths", box->build.staged_count.paths);
+	json_u64(json, "bytes", staged_bytes(box));
 	json_bool(json, "at_least", box->build.staged_count.is_cut);
 	json_object_end(json);
 }

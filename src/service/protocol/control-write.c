@@ -19,11 +19,12 @@ enum member_kind {
 	MEMBER_STRINGS,
 	MEMBER_PAIRS,
 	MEMBER_MOUNTS,
+	MEMBER_LINE,
 	MEMBER_LIFECYCLE,
 	MEMBER_NETWORK,
 };
 
-enum { MS_PER_S = 1000 };
+enum { MS_PER_S = 1000, LINE_MAX_BYTES = 64 << 10 };
 
 struct member {
 	const char *name; /* NULL ends a list */
@@ -90,7 +91,7 @@ static const struct member log_members[] = { { "timestamp", MEMBER_TIME, "time_m
 					     { "fields", MEMBER_PAIRS, "fields" },
 					     { NULL } };
 static const struct member line_members[] = { { "timestamp", MEMBER_TIME, "time_ms" },
-					      { "line", MEMBER_NEEDED, "message" },
+					      { "line", MEMBER_LINE, "message" },
 					      { NULL } };
 static const struct member team_members[] = { { "teamID", MEMBER_NEEDED, "name" },
 					      { "name", MEMBER_NEEDED, "name" },
@@ -172,6 +173,24 @@ static void put_time(struct json *json, const char *name, uint64_t ms)
 	json_string(json, name, text);
 }
 
+/* Old clients read an object out of the line of a record. */
+static void put_line(struct json *json, const char *name, const struct service_message *from)
+{
+	const char *level = service_string(from, "level"), *message = service_string(from, "message");
+	struct json inner;
+	struct buf line;
+
+	buf_init(&line, LINE_MAX_BYTES);
+	json_init(&inner, &line);
+	json_object_begin(&inner, NULL);
+	json_string(&inner, "level", level ? level : "info");
+	json_string(&inner, "logger", "atoll");
+	json_string(&inner, "message", message ? message : "");
+	json_object_end(&inner);
+	json_string(json, name, buf_text(&line));
+	buf_done(&line);
+}
+
 static void put_lifecycle(struct json *json, const char *name, const struct service_message *from)
 {
 	json_object_begin(json, name);
@@ -225,6 +244,8 @@ static void put_member(struct json *json, const struct member *member, const str
 		return put_pairs(json, member->name, service_strings(from, member->key));
 	case MEMBER_MOUNTS:
 		return put_mounts(json, member->name, service_strings(from, member->key));
+	case MEMBER_LINE:
+		return put_line(json, member->name, from);
 	case MEMBER_LIFECYCLE:
 		return put_lifecycle(json, member->name, from);
 	case MEMBER_NETWORK:

@@ -49,7 +49,7 @@ static const struct route routes[] = {
 	CONTROL("GET", "/snapshots", SNAPSHOTS, 0, ROUTE_SNAPSHOTS),
 	CONTROL("PUT", "/sandboxes/{sandbox}/network", NETWORK, LARGE, ROUTE_NOTHING),
 	CONTROL_FLAG("GET", "/sandboxes/{sandbox}/metrics", METRICS, 0, ROUTE_METRICS, ROUTE_ALL_PAGES),
-	CONTROL("GET", "/sandboxes/{sandbox}/logs", LOGS, 0, ROUTE_LOGS_OLD),
+	CONTROL_FLAG("GET", "/sandboxes/{sandbox}/logs", LOGS, 0, ROUTE_LOGS_OLD, ROUTE_ALL_PAGES),
 	CONTROL("GET", "/v2/sandboxes/{sandbox}/logs", LOGS, 0, ROUTE_LOGS),
 	CONTROL("GET", "/teams", WHOAMI, 0, ROUTE_TEAMS),
 	CONTROL_FLAG("GET", "/templates", TEMPLATES, 0, ROUTE_TEMPLATES, ROUTE_ALL_PAGES),

@@ -140,6 +140,12 @@ void logs_show(struct call *call)
 	char number[24];
 	int r = how ? 0 : ATOLL_E_NO_MEMORY;
 
+	/* The end of a log is known to who has read it all. */
+	if (call_number(call, "backward", 0)) {
+		atoll_record_free(how);
+		call_fail(call, 501, NULL, "\"direction\": logs are served forward alone");
+		return;
+	}
 	if (r == 0 && next && (num_parse_u64(next, &from) < 0 || !from))
 		r = ATOLL_E_INVALID;
 	if (r == 0)

@@ -13,13 +13,13 @@ enum { LOOKS_MAX = 240, NS_PER_MS = 1000000, KEY_MAX = 64, PERCENT_MILLI = 10000
 
 struct look {
 	uint64_t time_ms;            /* since 1970 */
-	uint64_t cpu_ms, memory;     /* used so far; bytes */
+	uint64_t cpu_ms, memory, disk; /* used so far; bytes */
 	uint64_t cpu_used_milli;     /* thousandths of a percent of one CPU, since the look before */
 };
 
 /* What one status says. */
 struct status {
-	uint64_t cpu_ms, memory, uptime_ms;
+	uint64_t cpu_ms, memory, disk, uptime_ms;
 	uint64_t memory_max, disk_max, cpus;     /* of the policy; 0: none */
 };
 
@@ -86,6 +86,14 @@ static void read_limit(struct json_reader *reader, const char *key, struct statu
 		json_skip(reader);
 }
 
+static void read_changes(struct json_reader *reader, const char *key, struct status *status)
+{
+	if (str_equal(key, "bytes"))
+		read_number(reader, &status->disk);
+	else
+		json_skip(reader);
+}
+
 static void read_top(struct json_reader *reader, const char *key, struct status *status)
 {
 	if (str_equal(key, "cpu_ms"))
@@ -94,6 +102,8 @@ static void read_top(struct json_reader *reader, const char *key, struct status 
 		read_number(reader, &status->memory);
 	else if (str_equal(key, "uptime_ms"))
 		read_number(reader, &status->uptime_ms);
+	else if (str_equal(key, "changes") && json_peek(reader) == '{')
+		read_object(reader, read_changes, status);
 	else if (str_equal(key, "limits") && json_peek(reader) == '{')
 		read_object(reader, read_limit, status);
 	else
@@ -127,8 +137,9 @@ static void keep(struct sandbox *sandbox, const struct status *status)
 	since_ms = before ? now_ms - before->time_ms : status->uptime_ms;
 	used_ms = before && status->cpu_ms >= before->cpu_ms ? status->cpu_ms - before->cpu_ms : status->cpu_ms;
 	look = &metrics->looks[metrics->count++ % LOOKS_MAX];
-	*look = (struct look){ now_ms, status->cpu_ms, status->memory,
-			       since_ms && now_ms ? used_ms * PERCENT_MILLI / since_ms : 0 };
+	*look = (struct look){ .time_ms = now_ms, .cpu_ms = status->cpu_ms, .memory = status->memory,
+			       .disk = status->disk,
+			       .cpu_used_milli = since_ms ? used_ms * PERCENT_MILLI / since_ms : 0 };
 	metrics->last = *status;
 }
 
@@ -202,6 +213,7 @@ static void put_look(struct call *call, const struct sandbox *sandbox, const str
 	field_put_u64(row, "mem_used", look->memory);
 	if (last->memory_max)
 		field_put_u64(row, "mem_total", last->memory_max);
+	field_put_u64(row, "disk_used", look->disk);
 	if (last->disk_max)
 		field_put_u64(row, "disk_total", last->disk_max);
 	service_put_row(&call->rows, row);

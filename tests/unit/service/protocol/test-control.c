@@ -161,6 +161,34 @@ static void test_reply_with_rows(void **state)
 	free(message);
 }
 
+/* `e2b sandbox logs` parses each line as JSON and wants a level in it. */
+static void test_old_logs_have_an_object_in_each_line(void **state)
+{
+	struct service_message *message;
+	cleanup_buf struct buf out, row, text;
+	size_t rows = 0;
+
+	buf_init(&out, 1 << 16);
+	buf_init(&row, 1 << 16);
+	buf_init(&text, 1 << 16);
+	service_begin_reply(&out, 1, SERVICE_LOGS, 200);
+	service_begin_row(&row);
+	field_put_u64(&row, "time_ms", 1000);
+	field_put_string(&row, "level", "warn");
+	field_put_string(&row, "message", "a \"b\"");
+	service_put_row(&out, &row);
+	message = read_back(&out, 0);
+	control_begin_reply(ROUTE_LOGS_OLD, &text);
+	assert_int_equal(control_put_reply(ROUTE_LOGS_OLD, message, &rows, &text), 0);
+	control_end_reply(ROUTE_LOGS_OLD, &text);
+	assert_string_equal(buf_text(&text),
+			    "{\"logs\":[{\"timestamp\":\"1970-01-01T00:00:01.000Z\",\"line\":"
+			    "\"{\\\"level\\\":\\\"warn\\\",\\\"logger\\\":\\\"atoll\\\","
+			    "\\\"message\\\":\\\"a \\\\\\\"b\\\\\\\"\\\"}\"}]}");
+	service_message_done(message);
+	free(message);
+}
+
 static void test_errors_have_a_code_and_a_message(void **state)
 {
 	cleanup_buf struct buf out;
@@ -182,6 +210,7 @@ int main(void)
 		cmocka_unit_test(test_refuses_by_name),
 		cmocka_unit_test(test_query_of_a_list),
 		cmocka_unit_test(test_reply_with_rows),
+		cmocka_unit_test(test_old_logs_have_an_object_in_each_line),
 		cmocka_unit_test(test_errors_have_a_code_and_a_message),
 	};
 
