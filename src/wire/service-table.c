@@ -172,6 +172,7 @@ static const struct service_field exec_request[] = {
 	SANDBOX, LIST("argv", REQUIRED, 4096, "the program and its words"), LIST("env", 0, 1024, "NAME=value"),
 	TEXT("cwd", 0, PATH_BYTES, "the user's home"), USER, SWITCH("pty", "1: with a terminal"), SIZE,
 	TEXT("tag", 0, NAME_BYTES, "the client's name for it"), SWITCH("stdin", "0: it has none"),
+	SWITCH("bound", "1: it ends with the daemon, and keeps nothing for later readers"),
 	NUMBER("timeout_ms", LONGEST, "it is killed then; 0: never"), END };
 static const struct service_field exec_reply[] = { COMMAND, STREAMS, END };
 static const struct service_field command_request[] = { SANDBOX, COMMAND, END };
@@ -202,6 +203,8 @@ static const struct service_field watch_reply[] = {
 static const struct service_field unwatch_request[] = { SANDBOX, NEEDED("watch", LONGEST, "its number"), END };
 static const struct service_field dial_request[] = {
 	SANDBOX, NEEDED("port", PORTS, "inside"), TEXT("traffic_token", LINE, 128, ""), END };
+static const struct service_field interpret_request[] = {
+	SANDBOX, TEXT("traffic_token", LINE, 128, "where there is no access token"), END };
 static const struct service_field dial_reply[] = {
 	HANDLE("socket", "connected"), TEXT("mask_host", LINE, NAME_BYTES, "the Host to say; ${PORT}"), END };
 
@@ -252,6 +255,7 @@ static const struct service_rule rules[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_WATCH] = { "file.watch", TOKEN, watch_request, watch_reply },
 	[SERVICE_UNWATCH] = { "file.unwatch", TOKEN, unwatch_request, nothing },
 	[SERVICE_DIAL] = { "port.connect", ANYONE, dial_request, dial_reply },
+	[SERVICE_INTERPRET] = { "interpreter.use", ANYONE, interpret_request, nothing },
 };
 
 static const struct service_field exit_event[] = { SANDBOX, COMMAND, ENDED, END };

@@ -77,6 +77,7 @@ enum service_operation {
 	SERVICE_UNWATCH,
 	SERVICE_CLOSE_INPUT,           /* the end of what a command reads; closing "stdin" says nothing to it */
 	SERVICE_DIAL,                  /* a socket that is connected with a port inside */
+	SERVICE_INTERPRET,             /* may who asks use the code interpreter? 204; the sandbox wakes for it */
 	SERVICE_OPERATION_COUNT,
 };
 

@@ -208,7 +208,7 @@ class Front:
         if NUMBER[name] < NUMBER["HEALTH"]:
             if fields.get("key") != KEY:
                 raise Failed(401, "the key is not known")
-        elif name not in ("HEALTH", "DIAL") and fields.get("token") != TOKEN and "signature" not in fields:
+        elif name not in ("HEALTH", "DIAL", "INTERPRET") and fields.get("token") != TOKEN and "signature" not in fields:
             raise Failed(401, "the token is wrong", "unauthenticated")
         if "sandbox" in fields and fields["sandbox"] not in self.sandboxes:
             raise Failed(404 if NUMBER[name] < NUMBER["HEALTH"] else 502, "The sandbox was not found")
@@ -321,8 +321,13 @@ class Front:
             reply.update(exited=1, **command["ended"])
         return 200, reply
 
+    def do_interpret(self, fields):
+        if TOKEN not in (fields.get("token"), fields.get("traffic_token")):
+            raise Failed(401, "a token is needed")
+        return 204, {}
+
     def do_signal(self, fields):
-        _, command = self.command(fields)
+        command = self.commands[fields["command"]] if "command" in fields else self.command(fields)[1]
         os.killpg(command["process"].pid, fields["signal"])
         return 200, {}
 

@@ -11,6 +11,7 @@
 #include "os/fd.h"
 #include "os/identity.h"
 #include "service/front/front.h"
+#include "service/interpreter/interpreter.h"
 #include "supervise/peer-process.h"
 #include "wire/service.h"
 
@@ -34,5 +35,5 @@ int main(void)
 	if (fd_secure_standard() < 0)
 		return 125;
 	r = leave_identity(&err);
-	return program_status(r < 0 ? r : front_run(SERVICE_FD, &err), &err);
+	return program_status(r < 0 ? r : front_run(SERVICE_FD, &interpreter_extension, &err), &err);
 }

@@ -12,3 +12,6 @@ struct front;
 
 /* Hands an event, which was checked by the table already, to whoever has something of that sandbox. */
 void front_event(struct front *front, const struct service_message *event);
+
+/* Has each of them do what is due now and then: signs of life, and ends of what takes too long. */
+void front_tick(struct front *front);

@@ -11,10 +11,8 @@
 #include "os/fd.h"
 #include "service/front/events.h"
 #include "service/front/launcher.h"
-#include "service/front/process.h"
 #include "service/front/serve.h"
 #include "service/front/state.h"
-#include "service/front/watch.h"
 #include "service/protocol/value.h"
 
 enum { NS_PER_MS = 1000000, TICK_MS = 1000, BUSY_TICK_MS = 250, PEM_MAX = 256 << 10 };
@@ -114,8 +112,7 @@ static int serve(struct front *front, struct err *err)
 		if (front->now_ms - ticked_ms >= tick_ms) {
 			ticked_ms = front->now_ms;
 			serve_tick(front);
-			process_tick(front);
-			watch_tick(front);
+			front_tick(front);
 		}
 		r = loop_step(&front->loop, serve_turn(front, (int)tick_ms));
 		if (r == -EPIPE || r == -ECONNRESET)
@@ -166,9 +163,10 @@ static int begin(struct front *front, int launcher_fd, struct err *err)
 	return r < 0 ? fail(err, r, "the launcher cannot be told") : 0;
 }
 
-int front_run(int launcher_fd, struct err *err)
+int front_run(int launcher_fd, const struct front_extension *extension, struct err *err)
 {
-	struct front front = { .loop.epoll_fd = FD_NONE, .listen_fds = { FD_NONE, FD_NONE } };
+	struct front front = { .loop.epoll_fd = FD_NONE, .listen_fds = { FD_NONE, FD_NONE },
+			       .extension = extension };
 	int r;
 
 	front.now_ms = clock_monotonic_ns() / NS_PER_MS;

@@ -9,8 +9,11 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+struct front_extension;
+
 /*
  * Takes SERVICE_SETUP from the socket (borrowed, wire/service.h), confines itself, tells SERVICE_READY and serves until
- * the launcher closes. 0: it has; negative with *err: the setup, a wall or the launcher failed.
+ * the launcher closes. extension: what the program adds (extension.h), or NULL. 0: it has; negative with *err: the
+ * setup, a wall or the launcher failed.
  */
-int front_run(int launcher_fd, struct err *err) MUST_USE;
+int front_run(int launcher_fd, const struct front_extension *extension, struct err *err) MUST_USE;

@@ -10,6 +10,7 @@
 
 enum { ERROR_MAX = 16 << 10 };
 
+static const char text_type[] = "text/plain; charset=utf-8";
 static const char json_type[] = "application/json", stream_type[] = "application/connect+json";
 
 void respond_header(struct MHD_Response *response, const char *name, const char *value)
@@ -131,6 +132,11 @@ void exchange_fail(struct exchange *exchange, unsigned status, enum connect_code
 		exchange_answer_bytes(exchange, 200, stream_type, &body);
 		return;
 	}
+	if (flags & ROUTE_TEXT) {
+		buf_put_text(&body, message);
+		exchange_answer_bytes(exchange, status, text_type, &body);
+		return;
+	}
 	if (flags & ROUTE_UNARY) {
 		status = connect_code_status(code);
 		connect_put_error(&body, code, message);
@@ -167,7 +173,7 @@ void exchange_fail_reply(struct exchange *exchange, const struct service_message
 
 	if (!message)
 		message = reply->status == 502 ? "The sandbox was not found" : "the request failed";
-	if (reply->status == 502 || flags & (ROUTE_STREAMED | ROUTE_UNARY))
+	if (reply->status == 502 || flags & (ROUTE_STREAMED | ROUTE_UNARY | ROUTE_TEXT))
 		exchange_fail(exchange, reply->status, name ? connect_code_from_name(name) : CONNECT_UNKNOWN, message);
 	else
 		fail_plain(exchange, reply, message);

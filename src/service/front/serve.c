@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "service/front/extension.h"
 #include "service/front/handlers.h"
 #include "service/front/respond.h"
 #include "service/front/state.h"
@@ -144,9 +145,28 @@ static bool is_signed(const struct exchange *exchange, const struct route *route
 	       query_get_signature(exchange->query, &signature) == 0 && signature.is_there;
 }
 
+static enum route_side side_of(const struct exchange *exchange)
+{
+	if (exchange->target.kind != HOST_SANDBOX)
+		return ROUTE_API;
+	return exchange->target.port == HOST_INTERPRETER_PORT ? ROUTE_INTERPRETER : ROUTE_ENVD;
+}
+
+/* Whether it is for a server inside: also what no route of the interpreter's port is for. */
+static bool is_for_port(const struct exchange *exchange)
+{
+	struct route_match match;
+
+	if (exchange->target.kind != HOST_SANDBOX || exchange->target.port == HOST_ENVD_PORT)
+		return false;
+	return exchange->target.port != HOST_INTERPRETER_PORT || !exchange->front->extension ||
+	       (route_find(ROUTE_INTERPRETER, exchange->method, exchange->uri, &match) == -ENOENT &&
+		!str_equal(exchange->method, "OPTIONS"));
+}
+
 static bool find_route(struct exchange *exchange)
 {
-	enum route_side side = exchange->target.kind == HOST_SANDBOX ? ROUTE_ENVD : ROUTE_API;
+	enum route_side side = side_of(exchange);
 	int r = route_find(side, exchange->method, exchange->uri, &exchange->match);
 	struct route_match other;
 
@@ -235,7 +255,7 @@ static void begin(struct exchange *exchange)
 	}
 	if (!find_target(exchange))
 		return;
-	if (exchange->target.kind == HOST_SANDBOX && exchange->target.port != HOST_ENVD_PORT) {
+	if (is_for_port(exchange)) {
 		exchange->handler = &port_handler;
 		port_handler.begin(exchange);
 		return;
@@ -251,7 +271,8 @@ static void begin(struct exchange *exchange)
 	if (!find_route(exchange))
 		return;
 	route = exchange->match.route;
-	exchange->handler = handlers_find(route->handler);
+	exchange->handler = route->handler == ROUTE_CODE ? exchange->front->extension->handler
+							  : handlers_find(route->handler);
 	if (!is_type_read(exchange)) {
 		exchange->match.route = NULL;
 		exchange_fail(exchange, 415, CONNECT_UNKNOWN, "this call is made with JSON");

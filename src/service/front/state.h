@@ -15,6 +15,7 @@
 struct MHD_Daemon;
 struct client;
 struct exchange;
+struct front_extension;
 struct launcher;
 struct process;
 struct watcher;
@@ -42,6 +43,8 @@ struct front {
 	struct process *processes;
 	struct watcher *watchers;
 	struct relay *relays;
+	const struct front_extension *extension; /* NULL: none */
+	void *extension_state;       /* its own */
 	char *certificate, *private_key; /* owned: PEM, or NULL */
 	int listen_fds[FRONT_LISTENERS_MAX];
 	unsigned connections_max;

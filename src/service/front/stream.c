@@ -33,16 +33,21 @@ static ssize_t read_stream(void *context, uint64_t position, char *to, size_t ma
 
 void stream_begin(struct stream *stream, struct exchange *exchange)
 {
+	stream_begin_as(stream, exchange, "application/connect+json", STREAM_ROOM);
+}
+
+void stream_begin_as(struct stream *stream, struct exchange *exchange, const char *type, size_t max)
+{
 	struct MHD_Response *response =
 		MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, read_stream, stream, NULL);
 
 	stream->exchange = exchange;
 	stream->last_ms = exchange->front->now_ms;
 	stream->keepalive_s = connect_read_keepalive(exchange_header(exchange, "Keepalive-Ping-Interval"));
-	buf_init(&stream->out, STREAM_ROOM);
+	buf_init(&stream->out, max);
 	(void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)STALLED_S);
 	if (response) {
-		respond_header(response, "Content-Type", "application/connect+json");
+		respond_header(response, "Content-Type", type);
 		respond_header(response, "Cache-Control", "no-store");
 		respond_header(response, "X-Accel-Buffering", "no");
 	}
@@ -65,6 +70,11 @@ void stream_end(struct stream *stream, enum connect_code code, const char *messa
 	if (stream->is_ended || stream->is_failed)
 		return;
 	connect_put_end(&stream->out, code, message);
+	stream_close(stream);
+}
+
+void stream_close(struct stream *stream)
+{
 	stream->is_ended = true;
 	stream_wake(stream);
 }

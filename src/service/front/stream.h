@@ -33,6 +33,8 @@ struct stream {
 
 /* Answers the exchange with a stream, which must live until the exchange is done. */
 void stream_begin(struct stream *stream, struct exchange *exchange);
+/* The same with another type of content than that of Connect's envelopes, and no more than max bytes in out. */
+void stream_begin_as(struct stream *stream, struct exchange *exchange, const char *type, size_t max);
 /* Frees what is left. */
 void stream_done(struct stream *stream);
 
@@ -41,6 +43,9 @@ void stream_wake(struct stream *stream);
 
 /* The end, after what is in out; code CONNECT_OK: all is well. Nothing may be appended any more. */
 void stream_end(struct stream *stream, enum connect_code code, const char *message);
+
+/* The end after what is in out, without an envelope that says so. */
+void stream_close(struct stream *stream);
 
 /* Cuts the connection, so that the client sees that there is no proper end. */
 void stream_fail(struct stream *stream);

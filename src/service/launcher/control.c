@@ -9,6 +9,9 @@
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/snapshots.h"
 
+/* Another name of "base": its clients ask for it unless they are told otherwise. */
+#define TEMPLATE_INTERPRETER "code-interpreter-v1"
+
 enum { TIMEOUT_DEFAULT_MS = 300000 };
 
 void control_whoami(struct call *call)
@@ -84,7 +87,7 @@ void control_create(struct call *call)
 
 	if (!check_asked(call) || !control_check_quotas(call, 1))
 		return;
-	if (template && !str_equal(template, "base")) {
+	if (template && !str_equal(template, "base") && !str_equal(template, TEMPLATE_INTERPRETER)) {
 		int r = snapshots_find(call, template, &row, &origin);
 
 		if (r < 0)

@@ -51,6 +51,7 @@ static const struct row rows[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_WATCH] = { watches_add, true },
 	[SERVICE_UNWATCH] = { watches_remove, true },
 	[SERVICE_DIAL] = { files_dial, true },
+	[SERVICE_INTERPRET] = { commands_interpret, true },
 };
 
 /* A paused sandbox wakes where it was made so, and the call goes on then; else it is said what it is. */

@@ -13,8 +13,8 @@
 
 #include "base/cleanup.h"
 
-/* envd's port, by which files and processes are reached; all others lead to servers inside. */
-enum { HOST_ENVD_PORT = 49983, HOST_ID_SIZE = 65 };
+/* envd's port, by which files and processes are reached, and the code interpreter's; others lead to servers inside. */
+enum { HOST_ENVD_PORT = 49983, HOST_INTERPRETER_PORT = 49999, HOST_ID_SIZE = 65 };
 
 enum host_kind {
 	HOST_API,                /* the control plane */

@@ -30,6 +30,9 @@ enum {
 #define STREAM(path, handler, operation, body) \
 	{ ROUTE_ENVD, "POST", path, handler, operation, TOKEN, ROUTE_STREAMED, body }
 
+#define CODE(method, path, body) \
+	{ ROUTE_INTERPRETER, method, path, ROUTE_CODE, SERVICE_INTERPRET, TOKEN, ROUTE_TEXT, body }
+
 static const struct route routes[] = {
 	CONTROL_TIME("POST", "/v2/sandboxes", CREATE, LARGE, ROUTE_SANDBOX, 0, 300),
 	CONTROL_TIME("POST", "/sandboxes", CREATE, LARGE, ROUTE_SANDBOX, 0, 15),
@@ -100,6 +103,13 @@ static const struct route routes[] = {
 	UNARY("/filesystem.Filesystem/CreateWatcher", ROUTE_WATCHER, SERVICE_WATCH, SMALL),
 	UNARY("/filesystem.Filesystem/GetWatcherEvents", ROUTE_WATCHER, SERVICE_HEALTH, SMALL),
 	UNARY("/filesystem.Filesystem/RemoveWatcher", ROUTE_WATCHER, SERVICE_UNWATCH, SMALL),
+
+	CODE("POST", "/execute", INPUT),
+	CODE("GET", "/contexts", 0),
+	CODE("POST", "/contexts", SMALL),
+	CODE("DELETE", "/contexts/{context}", SMALL),
+	CODE("POST", "/contexts/{context}/restart", SMALL),
+	{ ROUTE_INTERPRETER, "GET", "/health", ROUTE_CODE, SERVICE_HEALTH, ANYONE, ROUTE_TEXT, 0 },
 };
 
 const struct route *route_at(size_t index)

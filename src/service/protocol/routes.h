@@ -17,6 +17,7 @@
 enum route_side {
 	ROUTE_API,               /* the control plane */
 	ROUTE_ENVD,              /* files and processes of one sandbox */
+	ROUTE_INTERPRETER,       /* contexts of code in one sandbox */
 };
 
 enum route_handler {
@@ -33,6 +34,7 @@ enum route_handler {
 	ROUTE_FILESYSTEM,
 	ROUTE_WATCH,             /* a stream of changes */
 	ROUTE_WATCHER,           /* the same by asking again and again */
+	ROUTE_CODE,              /* the code interpreter */
 	ROUTE_HANDLER_COUNT,
 };
 
@@ -51,6 +53,7 @@ enum route_flag {
 	ROUTE_ALL_PAGES = 4,     /* its clients know no pages */
 	ROUTE_RUNNING_ONLY = 8,  /* of a list */
 	ROUTE_EXTENDS = 16,      /* a time that is never made shorter */
+	ROUTE_TEXT = 32,         /* errors are a plain sentence */
 };
 
 struct route {

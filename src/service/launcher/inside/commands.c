@@ -67,7 +67,7 @@ static int fill_command(const struct call *call, const char *cwd, atoll_record *
 	if (r == 0)
 		r = set_streams(call, record, error);
 	if (r == 0)
-		r = atoll_set_u64(record, "keep", 1, error);
+		r = atoll_set_u64(record, "keep", !call_number(call, "bound", 0), error);
 	if (r == 0 && tag && *tag)
 		r = atoll_set_string(record, "tag", tag, error);
 	if (r == 0 && timeout_ms)
@@ -545,4 +545,20 @@ void commands_resize(struct call *call)
 void commands_close_input(struct call *call)
 {
 	with_command(call);
+}
+
+void commands_interpret(struct call *call)
+{
+	static const char *const keys[][2] = { { "token", "envd" }, { "traffic_token", "traffic" } };
+	char token[CREDENTIAL_TOKEN_SIZE];
+	bool may = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		credential_token(call->daemon->secret, keys[i][1], call->sandbox->id, token);
+		may |= credential_is_equal(call_string(call, keys[i][0]), token);
+	}
+	if (may)
+		call_reply(call, 204);
+	else
+		call_fail(call, 401, NULL, "the access token of the sandbox, or that of its ports, is needed");
 }

@@ -16,6 +16,9 @@ void commands_signal(struct call *call);
 void commands_resize(struct call *call);
 void commands_close_input(struct call *call);
 
+/* Handler of SERVICE_INTERPRET: 204, or 401 without the access token of the sandbox or that of its ports. */
+void commands_interpret(struct call *call);
+
 /* Events of the sandbox: one began (its pid), one ended; the sandbox has. */
 void commands_started(struct sandbox *sandbox, const atoll_record *event);
 void commands_ended(struct sandbox *sandbox, const atoll_record *event);
