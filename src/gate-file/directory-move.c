@@ -12,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,27 +116,6 @@ static bool may_go_on(int fd)
 	return hear(fd, &frame) && frame.kind == MOVE_GO;
 }
 
-static int compare_fd(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
-/* Of the box's descriptors some tell others by their end that the box is gone (build/guardian.c). */
-static void keep_only(const int *fds, size_t count)
-{
-	int sorted[8];
-	unsigned next = 0;
-
-	memcpy(sorted, fds, count * sizeof *sorted);
-	qsort(sorted, count, sizeof *sorted, compare_fd);
-	for (size_t i = 0; i < count; i++) {
-		if ((unsigned)sorted[i] > next)
-			syscall(SYS_close_range, next, (unsigned)sorted[i] - 1, 0);
-		next = (unsigned)sorted[i] + 1;
-	}
-	syscall(SYS_close_range, next, ~0U, 0);
-}
-
 /* With the sandbox's rights over files, and bound to the box. */
 static int become_mover(const struct move *move, pid_t box)
 {
@@ -148,8 +126,9 @@ static int become_mover(const struct move *move, pid_t box)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	keep_only(kept, ARRAY_SIZE(kept));
-	r = namespaces_take_rights(move->moves->run);
+	r = fd_keep_only(kept, ARRAY_SIZE(kept));
+	if (r == 0)
+		r = namespaces_take_rights(move->moves->run);
 	if (r < 0)
 		return r;
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -269,7 +248,7 @@ static void end_child(struct move *move)
 }
 
 /* It is no pause of the agent's. */
-static const struct freeze_holder move_freeze = { .counts_time = true };
+static const struct freeze_holder move_freeze = { .counts_time = true, .traces = true };
 
 static int record(struct move *move)
 {

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "base/str.h"
@@ -242,6 +244,29 @@ int fd_duplicate(int fd)
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 
 	return copy < 0 ? -errno : copy;
+}
+
+static int compare_fd(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+int fd_keep_only(const int *fds, size_t count)
+{
+	int sorted[FD_KEPT_MAX];
+	unsigned next = 0;
+
+	if (count > FD_KEPT_MAX)
+		return -EINVAL;
+	memcpy(sorted, fds, count * sizeof *sorted);
+	qsort(sorted, count, sizeof *sorted, compare_fd);
+	for (size_t i = 0; i < count; i++) {
+		if ((unsigned)sorted[i] > next &&
+		    syscall(SYS_close_range, next, (unsigned)sorted[i] - 1, 0) < 0)
+			return -errno;
+		next = (unsigned)sorted[i] + 1;
+	}
+	return syscall(SYS_close_range, next, ~0U, 0) < 0 ? -errno : 0;
 }
 
 int fd_secure_standard(void)

@@ -55,6 +55,14 @@ int fd_move_above(int fd, int minimum) MUST_USE;
 /* A close-on-exec copy of fd, numbered 3 or above; owned by the caller. */
 int fd_duplicate(int fd) MUST_USE;
 
+enum { FD_KEPT_MAX = 8 };
+
+/*
+ * Closes every descriptor but these, at most FD_KEPT_MAX. For a child of the box: of the box's descriptors some tell
+ * others by their end that the box is gone (build/guardian.c). 0 or -errno.
+ */
+int fd_keep_only(const int *fds, size_t count) MUST_USE;
+
 /* Points 0, 1, 2 at /dev/null where they are closed, so that later opens never land there. */
 int fd_secure_standard(void) MUST_USE;
 

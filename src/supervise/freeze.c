@@ -19,12 +19,17 @@
 
 /*
  * The freezer of a cgroup stops everything at once and unseen. Without one (an ordinary user on a machine without
- * delegation) it is SIGSTOP to each process, again and again until a look at all of them finds nobody who runs:
- * a process that forked between two looks is found by the next. PID 1 comes first and goes on last, so that it never
- * sees a child of its own stopped, which it would take for job control. Who was stopped already stays so.
+ * delegation) a child of ours traces everybody (os/remote/hold.h), since any SIGCONT ends a stop by a signal, and a
+ * timer sends one while nobody runs. Who cannot be traced gets SIGSTOP, again and again until a look at all of them
+ * finds nobody who runs: a process that forked between two looks is found by the next. As long as there is somebody
+ * like that, we go on looking; who was found running once has not stood still.
+ *
+ * PID 1 gets SIGSTOP too: it comes first and goes on last, so that it never sees a child of its own stopped, which it
+ * would take for job control. Should it be woken, it finds nothing to do. Who was stopped already stays so.
  */
 
-enum { MS_NS = 1000000, SETTLE_MS = 2000, SOON_MS = 10, LOOK_US = 500, STOPPED_MAX = 1 << 16, NAME_SHOWN = 56 };
+enum { MS_NS = 1000000, SETTLE_MS = 2000, SOON_MS = 10, WATCH_MS = 100, HEAD_START_MS = 50, LOOK_US = 500,
+       STOPPED_MAX = 1 << 16, NAME_SHOWN = 56 };
 
 static bool is_among(const struct freeze *freeze, pid_t pid)
 {
@@ -86,16 +91,10 @@ static int stop_all(struct freeze *freeze)
 	return r < 0 ? r : result;
 }
 
-/*
- * 1: all stand still, by two looks in a row: who was looked at early may have been woken by one that was looked at
- * late. It runs until we stop it, so the second look sees it.
- */
-static int look(struct freeze *freeze)
+/* Whether somebody is stopped by signals alone, and may go on without us. */
+static bool must_be_watched(const struct freeze *freeze)
 {
-	int r = stop_all(freeze);
-
-	freeze->quiet = r == 1 ? freeze->quiet + 1 : 0;
-	return r < 0 ? r : freeze->quiet >= 2;
+	return freeze->holder && freeze->by_signals && (!freeze->hold.child || freeze->hold.has_others);
 }
 
 /* Callers that wait for our answer do not stop: they make their call again when they go on. */
@@ -110,7 +109,32 @@ static int release_waiting(struct freeze *freeze)
 	return r < 0 ? r : freeze->owner.release(freeze->owner.context);
 }
 
-static int stop_by_signals(struct freeze *freeze, unsigned patience_ms)
+/*
+ * 1: all stand still, by two looks in a row: who was looked at early may have been woken by one that was looked at
+ * late. It runs until we stop it, so the second look sees it.
+ */
+static int look(struct freeze *freeze)
+{
+	struct hold *hold = &freeze->hold;
+	int r;
+
+	hold_look(hold);
+	/* Who is held needs no signal, of which its program and its parent would hear. */
+	if (hold->child && !hold->has_begun &&
+	    clock_monotonic_ns() < freeze->since_ns + HEAD_START_MS * (uint64_t)MS_NS)
+		return 0;
+	r = stop_all(freeze);
+	freeze->quiet = r == 1 ? freeze->quiet + 1 : 0;
+	if (r < 0)
+		return r;
+	/* Not before: who waits for us is sent SIGSTOP, and has been noted now as somebody to be sent SIGCONT. */
+	if (freeze->quiet < 2 || (hold->child && !hold->is_complete))
+		return (r = release_waiting(freeze)) < 0 ? r : 0;
+	hold_settle(hold);
+	return 1;
+}
+
+static int stop_by_signals(struct freeze *freeze, const struct freeze_holder *holder, unsigned patience_ms)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * (uint64_t)MS_NS;
 
@@ -118,21 +142,24 @@ static int stop_by_signals(struct freeze *freeze, unsigned patience_ms)
 	/* PID 1 of the namespace ignores what comes from its own inside, but not from us. */
 	if (pidref_signal(&freeze->run->init, SIGSTOP) < 0)
 		return -ESHUTDOWN;
+	/* Where it cannot be had, they are stopped all the same. */
+	if (!holder->traces)
+		(void)!hold_begin(&freeze->hold, freeze->run->init.pid);
 	for (;;) {
 		int r = look(freeze);
 
 		if (r)
 			return r < 0 ? r : 0;
-		r = release_waiting(freeze);
-		if (r < 0)
-			return r;
 		if (clock_monotonic_ns() >= deadline_ns)
 			return -ETIMEDOUT;
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_US * 1000L }, NULL);
 	}
 }
 
-/* Backwards, so that a child runs again before the parent that would see it stopped. */
+/*
+ * Backwards, so that a child runs again before the parent that would see it stopped. Who is held gets the signal before
+ * it is let go.
+ */
 static int continue_by_signals(struct freeze *freeze)
 {
 	struct proc_list list;
@@ -146,20 +173,21 @@ static int continue_by_signals(struct freeze *freeze)
 	}
 	if (r == 0)
 		proc_list_done(&list);
+	hold_end(&freeze->hold);
 	if (pidref_signal(&freeze->run->init, SIGCONT) < 0)
 		return 0; /* it is dead, and so is everything else */
 	return r < 0 ? r : result;
 }
 
 /* Whatever the freezer fails with, signals are left; half a freeze is taken back first. */
-static int stop(struct freeze *freeze, bool is_soon)
+static int stop(struct freeze *freeze, const struct freeze_holder *holder, bool is_soon)
 {
 	int r = limit_group_freeze(freeze->run->limits, true);
 
 	if (r < 0 && r != -EOPNOTSUPP)
 		r = limit_group_freeze(freeze->run->limits, false) < 0 ? -EIO : -EOPNOTSUPP;
 	if (r == -EOPNOTSUPP)
-		return stop_by_signals(freeze, is_soon ? SOON_MS : SETTLE_MS);
+		return stop_by_signals(freeze, holder, is_soon ? SOON_MS : SETTLE_MS);
 	if (r == 0)
 		r = release_waiting(freeze);
 	/* The kernel stops those that are left without us. */
@@ -198,7 +226,7 @@ static int begin(struct freeze *freeze, const struct freeze_holder *holder, cons
 		return -ESHUTDOWN;
 	freeze->since_ns = clock_monotonic_ns();
 	freeze->until_ns = freeze->since_ns + CONTROL_FREEZE_MAX_MS * (uint64_t)MS_NS;
-	r = stop(freeze, is_soon);
+	r = stop(freeze, holder, is_soon);
 	freeze->is_settling = is_soon && freeze->by_signals && r == -ETIMEDOUT;
 	if (r < 0 && !freeze->is_settling) {
 		int again = go_on(freeze);
@@ -254,6 +282,25 @@ static void settle(struct freeze *freeze)
 		run_end(freeze->run, ENDED_POLICY);
 }
 
+/* The same after all stood still. */
+static void watch(struct freeze *freeze)
+{
+	freeze->watched_ns = clock_monotonic_ns();
+	settle(freeze);
+	freeze->has_woken |= freeze->is_settling || freeze->hold.has_woken;
+}
+
+bool freeze_stood_still(struct freeze *freeze)
+{
+	if (!freeze->holder || freeze->is_settling)
+		return false;
+	if (must_be_watched(freeze)) {
+		freeze->has_woken |= !hold_check(&freeze->hold);
+		watch(freeze);
+	}
+	return !freeze->has_woken;
+}
+
 int freeze_timeout_ms(const struct freeze *freeze, uint64_t now_ns)
 {
 	uint64_t left_ms;
@@ -262,9 +309,11 @@ int freeze_timeout_ms(const struct freeze *freeze, uint64_t now_ns)
 		return -1;
 	if (freeze->is_settling)
 		return SOON_MS;
-	if (freeze->until_ns == UINT64_MAX)
+	if (freeze->until_ns == UINT64_MAX && !must_be_watched(freeze))
 		return -1;
 	left_ms = freeze->until_ns > now_ns ? (freeze->until_ns - now_ns) / MS_NS + 1 : 0;
+	if (must_be_watched(freeze) && left_ms > WATCH_MS)
+		left_ms = WATCH_MS;
 	return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
 }
 
@@ -308,6 +357,8 @@ int freeze_check(struct freeze *freeze, uint64_t now_ns)
 {
 	if (freeze->holder && freeze->is_settling)
 		settle(freeze);
+	else if (must_be_watched(freeze) && now_ns >= freeze->watched_ns + WATCH_MS * (uint64_t)MS_NS)
+		watch(freeze);
 	if (!freeze->holder || (now_ns < freeze->until_ns && freeze->messages < FREEZE_MESSAGES_MAX))
 		return 0;
 	/* Nobody said that it may go on. */

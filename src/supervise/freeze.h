@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "os/remote/hold.h"
 
 struct freeze;
 struct run;
@@ -26,6 +27,7 @@ struct freeze_holder {
 	bool ends_run;     /* once its time is up; else everything goes on */
 	bool yields_to_signal; /* a signal for the command is the decision that it waits for */
 	bool counts_time;  /* it is no pause of the agent's: its clocks get no time back */
+	bool traces;	   /* it traces processes inside by itself, so that nobody else may: SIGSTOP is all */
 };
 
 /* What box/ does at a freeze. */
@@ -45,11 +47,14 @@ struct freeze {
 	struct run *run;
 	struct freeze_owner owner;
 	const struct freeze_holder *holder; /* NULL: nobody's, everything runs */
-	bool by_signals;	/* with SIGSTOP, because no freezer can be had */
+	bool by_signals;	/* by us, because no freezer can be had */
 	bool is_settling;	/* not all of them stand still yet, and nobody waits for that */
+	bool has_woken;		/* after all stood still, somebody was found running */
+	struct hold hold; /* who traces them meanwhile */
 	unsigned quiet;		/* looks in a row that found nobody who runs */
 	pid_t *stopped;		/* owned: whom we stopped, in inner or outer numbers as the procfs has them */
 	size_t stopped_count;
+	uint64_t watched_ns;	/* when those who are not held were looked at */
 	uint64_t since_ns, until_ns; /* CLOCK_MONOTONIC; until: when patience ends */
 	unsigned messages;	/* sent to init meanwhile: it does not read them, and its socket has an end */
 	char name[64];		/* what for, escaped: for the log */
@@ -89,6 +94,13 @@ int freeze_end(struct freeze *freeze) MUST_USE;
 
 /* Ends a freeze whose time is up, or during which init's socket filled up. Negative as freeze_end(). */
 int freeze_check(struct freeze *freeze, uint64_t now_ns) MUST_USE;
+
+/*
+ * Whether something holds the sandbox still, and everything has stood still since it does, as far as anybody can tell.
+ * False for good once somebody was found running: one that cannot be traced can have a timer of its own send it
+ * SIGCONT. It is looked for ten times a second, and now.
+ */
+bool freeze_stood_still(struct freeze *freeze) MUST_USE;
 
 /* A record of this freeze as a snapshot's: a holder's `thawed`. Negative: the log failed. */
 int freeze_log(const struct freeze *freeze, uint64_t frozen_ns) MUST_USE;

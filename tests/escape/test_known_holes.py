@@ -3,11 +3,9 @@
 today. The day one does not, its test says so (strict), and the page has to say so too."""
 import os
 import subprocess
-import time
 
 import pytest
 
-import control
 from atoll import wait_until
 
 
@@ -70,54 +68,3 @@ def test_a_directory_keeps_its_mask(sandbox):
     wait_until(lambda: file.read_text() == "new secret\n")
     out, _ = child.communicate(b"\n", timeout=30)
     assert out == b"second\n"
-
-
-WAKES_ITSELF = r"""
-import ctypes, os, signal
-class Event(ctypes.Structure):
-    _fields_ = [("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int),
-                ("rest", ctypes.c_char * 48)]
-libc = ctypes.CDLL(None)
-signal.signal(signal.SIGCONT, lambda *_: None)
-timer, file = ctypes.c_int(), open("count", "w")
-# timer_create(2), timer_settime(2).
-assert libc.syscall(222, 1, ctypes.byref(Event(signal=signal.SIGCONT)), ctypes.byref(timer)) == 0
-assert libc.syscall(223, timer, 0, (ctypes.c_long * 4)(0, 100000000, 0, 100000000), None) == 0
-for number in range(1, 1 << 60):
-    os.pwrite(file.fileno(), b"%20d" % number, 0)
-"""
-
-
-def count_during_a_freeze(sandbox):
-    """What a program that wakes itself has counted when everything stands still, and at most two seconds later."""
-    file = sandbox.project / "count"
-    child = sandbox.popen(["python3", "-c", WAKES_ITSELF], trust="high")
-    wait_until(lambda: file.exists() and file.read_text(), 20, "the counter")
-    session = sandbox.sessions()[-1]
-    try:
-        with control.Control(sandbox, session) as client:
-            assert client.ask(control.FREEZE, control.string(b"test"))[0] == control.DONE
-            first = last = file.read_text()
-            end = time.monotonic() + 2
-            while last == first and time.monotonic() < end:
-                time.sleep(0.05)
-                last = file.read_text()
-            assert client.ask(control.THAW)[0] == control.DONE
-    finally:
-        sandbox.run_atoll("stop", session)
-        child.communicate()
-    return first, last
-
-
-@pytest.mark.only("user")
-@known_hole("standing still without a freezer")
-def test_who_wakes_itself_stands_still(sandbox):
-    first, last = count_during_a_freeze(sandbox)
-    if first != last:
-        raise GotThrough(f"{first} {last}")
-
-
-@pytest.mark.only("root")
-def test_who_wakes_itself_stands_still_in_a_control_group(sandbox):
-    first, last = count_during_a_freeze(sandbox)
-    assert first == last

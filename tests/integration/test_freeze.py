@@ -156,7 +156,10 @@ def test_messages_end_a_freeze_before_the_box_hangs(sandbox):
             open(os.devnull, "r+") as null:
         loop = [b"/bin/bash", b"-c", b"trap : WINCH; while :; do sleep 0.05; done"]
         code, result = runner.request(control.RUN, *control.run_fields(loop), fds=[null.fileno()] * 3)
-        assert code == 0 and runner.until(control.STARTED)["command"] == result["command"], result
+        assert code == 0, result
+        # That of the first command may come late.
+        while runner.until(control.STARTED)["command"] != result["command"]:
+            pass
         assert freeze(holder)[0] == control.DONE
         for _ in range(1000):
             runner.request(control.KILL, control.u64(result["command"]), control.u64(28))
@@ -240,6 +243,134 @@ def test_processes_that_wake_each_other_are_stopped(sandbox):
             assert kind == control.DONE, rest
             assert client.ask(control.THAW) == (control.DONE, control.u32(0))
     assert child.poll() is None
+
+
+# A timer of its own sends SIGCONT, which ends a stop by a signal; the kernel sends it while nobody runs.
+TIMERS = r"""
+import ctypes, os, signal
+class Event(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int),
+                ("rest", ctypes.c_char * 48)]
+libc = ctypes.CDLL(None)
+# timer_create(2), timer_settime(2).
+def timer_new(number):
+    timer = ctypes.c_int()
+    assert libc.syscall(222, 1, ctypes.byref(Event(signal=number)), ctypes.byref(timer)) == 0
+    return timer
+def timer_set(timer, period_ns, first_ns):
+    first = divmod(first_ns, 10**9)
+    assert libc.syscall(223, timer, 0, (ctypes.c_long * 4)(0, period_ns, *first), None) == 0
+def count(each=lambda: None):
+    with open("count", "w") as file:
+        for number in range(1, 1 << 60):
+            os.pwrite(file.fileno(), b"%20d" % number, 0)
+            each()
+"""
+WAKES_ITSELF = TIMERS + r"""
+print("ready", flush=True)
+signal.signal(signal.SIGCONT, lambda *_: None)
+timer_set(timer_new(signal.SIGCONT), 5000000, 5000000)
+count()
+"""
+# As a debugger does it. With an argument the tracer ends a second after it stood still, by SIGKILL of a timer of its
+# own, and the one that it traced is sent SIGCONT by some then.
+TRACED = TIMERS + r"""
+import sys, time
+def trace(request, pid):
+    assert libc.ptrace(request, pid, None, None) == 0
+child = os.fork()
+if child == 0:
+    timers = [timer_new(signal.SIGCONT) for _ in sys.argv[1:] * 20]
+    def put_off():
+        for number, timer in enumerate(timers):
+            timer_set(timer, 0, 900000000 + number * 20000000)
+    trace(0, 0)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    count(put_off)
+assert os.WIFSTOPPED(os.waitpid(child, 0)[1])
+trace(7, child)
+print("ready", flush=True)
+kill = timer_new(signal.SIGKILL) if sys.argv[1:] else None
+while True:
+    if kill is not None:
+        timer_set(kill, 0, 10**9)
+    if os.waitpid(child, os.WNOHANG | os.WUNTRACED)[0]:
+        trace(7, child)
+    time.sleep(0.02)
+"""
+
+
+def python_that_counts(sandbox, source, *arguments):
+    sandbox.write(sandbox.project / "counts.py", source)
+    child, session = running(sandbox, " ".join(["exec python3 counts.py", *arguments]))
+    wait_for_count(sandbox)
+    return child, session
+
+
+def count(sandbox):
+    return (sandbox.project / "count").read_text()
+
+
+def wait_for_count(sandbox, but=""):
+    wait_until(lambda: (sandbox.project / "count").exists() and count(sandbox) not in ("", but), 20, "the counter")
+
+
+def test_who_wakes_itself_stands_still(sandbox):
+    """SIGCONT of its own timer, every 5 ms: it does not go on, and the freeze begins all the same."""
+    child, session = python_that_counts(sandbox, WAKES_ITSELF)
+    for _ in range(3):
+        with Control(sandbox, session) as client:
+            kind, rest = freeze(client)
+            assert kind == control.DONE, rest
+            before = count(sandbox)
+            time.sleep(0.5)
+            assert count(sandbox) == before
+            assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+            wait_for_count(sandbox, before)
+    assert child.poll() is None
+
+
+def test_a_traced_process_stands_still_and_goes_on(sandbox):
+    """What a debugger inside holds cannot be held by anybody else; its tracer can."""
+    child, session = python_that_counts(sandbox, TRACED)
+    for _ in range(3):
+        with Control(sandbox, session) as client:
+            kind, rest = freeze(client)
+            assert kind == control.DONE, rest
+            before = count(sandbox)
+            time.sleep(0.3)
+            assert count(sandbox) == before
+            assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+            wait_for_count(sandbox, before)
+    assert child.poll() is None
+
+
+def test_who_was_freed_by_the_end_of_its_tracer_is_noticed(sandbox):
+    """It is let go inside, while all stand still: it stops again, and the end of the freeze says so."""
+    _, session = python_that_counts(sandbox, TRACED, "ends")
+    with Control(sandbox, session) as client:
+        kind, rest = freeze(client)
+        assert kind == control.DONE, rest
+        if sandbox.identity.is_root:
+            assert client.ask(control.THAW) == (control.DONE, control.u32(0))
+            return
+        before = count(sandbox)
+        end = time.monotonic() + 5
+        # Mostly it runs for some time; at best it was held again before it could.
+        wait_until(lambda: count(sandbox) != before or time.monotonic() > end, 20)
+        stopped = wait_for_same_count(sandbox)
+        time.sleep(0.5)
+        assert count(sandbox) == stopped
+        assert client.ask(control.THAW) == (control.DONE, control.u32(1))
+
+
+def wait_for_same_count(sandbox):
+    def is_same():
+        first = count(sandbox)
+        time.sleep(0.2)
+        return count(sandbox) == first
+    wait_until(is_same, 20, "it stands still")
+    return count(sandbox)
 
 
 CONNECT = r"""

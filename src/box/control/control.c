@@ -108,7 +108,8 @@ static int on_freeze(void *context, struct frame *frame, int *fds, size_t fd_cou
 static int on_thaw(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
-	bool was_held = freeze_is_held_by(client->box->run.freeze, &client->freeze);
+	bool was_held = freeze_is_held_by(client->box->run.freeze, &client->freeze) &&
+			freeze_stood_still(client->box->run.freeze);
 
 	if (frame_finish(frame) < 0)
 		return -EBADMSG;

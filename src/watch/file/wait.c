@@ -92,18 +92,6 @@ static struct file_waiting *add(struct file_wait *wait, uint64_t id, pid_t pid)
 	return waiting;
 }
 
-/* Of the box's descriptors some tell others by their end that the box is gone (build/guardian.c). */
-static int keep_only(int a, int b)
-{
-	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
-
-	if ((low && syscall(SYS_close_range, 0, low - 1, 0) < 0) ||
-	    (high > low + 1 && syscall(SYS_close_range, low + 1, high - 1, 0) < 0) ||
-	    syscall(SYS_close_range, high + 1, ~0U, 0) < 0)
-		return -errno;
-	return 0;
-}
-
 /* The death signal comes after the change of ids, which clears it; an end before it the parent's id alone tells. */
 static bool bind_to(pid_t box)
 {
@@ -120,8 +108,8 @@ static _Noreturn void open_and_answer(const struct file_wait *wait, const struct
 	/* Those of the box's terminal are the box's to hear. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	if (keep_only(wait->reply->listener_fd, open->object_fd) < 0 || identity_take(open->uid, open->gid) < 0 ||
-	    !bind_to(box))
+	if (fd_keep_only((const int[]){ wait->reply->listener_fd, open->object_fd }, 2) < 0 ||
+	    identity_take(open->uid, open->gid) < 0 || !bind_to(box))
 		_exit(1);
 	fd = fd_open_at(AT_FDCWD, file_link(open->object_fd, link), open->flags, 0);
 	r = fd < 0 ? reply_error(wait->reply, open->id, -fd) : reply_fd(wait->reply, open->id, fd, open->is_cloexec);
