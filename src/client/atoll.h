@@ -495,6 +495,13 @@ ATOLL_API int atoll_snapshot(atoll_sandbox *sandbox, const atoll_record *record,
 ATOLL_API int atoll_snapshots(atoll_sandbox *sandbox, atoll_cursor **ret, struct atoll_error *error);
 
 /*
+ * Forgets a snapshot, also of a sandbox that has ended; sandboxes that began with it go on. Begins at once and goes on
+ * whatever becomes of the cursor, which has no rows. What only it needed of the disk goes with the next atoll-gc(1).
+ */
+ATOLL_API int atoll_forget(atoll_sandbox *sandbox, const char *snapshot, atoll_cursor **ret,
+			   struct atoll_error *error);
+
+/*
  * Makes a snapshot what the sandbox has staged; what it had is named before-restore-N first. While the sandbox runs,
  * everything inside stands still meanwhile, and a program keeps the old file that it has open.
  */

@@ -15,6 +15,7 @@
  *       narrowing.json        what the verifier proposed to take away from the policy of the run, where it was asked
  *       audit.jsonl           the action log; locked (flock) by the box while it lives
  *       denials.jsonl         what the agent sees of its own denials
+ *   STATE/held              sessions that the service still needs, an id a line: gc leaves them
  *   RUNTIME/ID.sock           the control socket
  *
  * STATE and RUNTIME: see directories.h.
@@ -26,6 +27,8 @@
 
 #include "base/err.h"
 #include "os/clock.h"
+
+#define SESSION_HELD_FILE "held"
 
 struct session_record {
 	char id[SESSION_ID_SIZE];

@@ -5,10 +5,22 @@
 #include "service/launcher/inside/commands.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/pool.h"
+#include "service/launcher/tidy.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/inside/watches.h"
 
 /* ---- the sandbox itself ---- */
+
+/* It stands on its own: what it was stored as need not be named any more. */
+static void begun_again(struct sandbox *sandbox)
+{
+	char before[SESSION_ID_SIZE];
+
+	(void)!str_copy(before, sizeof before, sandbox->beginning.stored);
+	sandbox->beginning.stored[0] = 0;
+	tidy_forget(sandbox->daemon, before, LIFECYCLE_STORED);
+	(void)!tidy_hold(sandbox->daemon);
+}
 
 static void on_ready(struct sandbox *sandbox)
 {
@@ -20,7 +32,8 @@ static void on_ready(struct sandbox *sandbox)
 		return;
 	sandbox->creator = NULL;
 	sandbox->state = SANDBOX_RUNNING;
-	sandbox->beginning.stored[0] = 0;
+	if (sandbox->beginning.stored[0])
+		begun_again(sandbox);
 	if (lifecycle_store(sandbox) < 0) {
 		if (call)
 			lifecycle_failed(call, ATOLL_E_STATE, "the database cannot be written", "");

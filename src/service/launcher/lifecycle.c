@@ -8,6 +8,7 @@
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/pool.h"
 #include "service/launcher/store/user.h"
+#include "service/launcher/tidy.h"
 
 enum { NS_PER_MS = 1000000 };
 
@@ -83,6 +84,7 @@ void lifecycle_forget(struct sandbox *sandbox)
 	(void)!database_remove_sandbox(daemon->store, sandbox->id);
 	daemon_note_change(daemon);
 	registry_remove(&daemon->registry, sandbox);
+	tidy_note_end(daemon);
 }
 
 int lifecycle_adopt(struct sandbox *sandbox, atoll_sandbox *handle)
@@ -188,11 +190,16 @@ void lifecycle_describe(const struct sandbox *sandbox, struct buf *out, enum lif
 /* One row of a fork is complete; the last one completes the reply. */
 static void add_row(struct call *call)
 {
+	struct sandbox *parent;
 	struct buf *out;
 
 	service_put_row(&call->rows, &call->daemon->row);
 	if (++call->done < call->count)
 		return;
+	/* Each fork names what it stands on itself by now. */
+	parent = registry_find(&call->daemon->registry, call_string(call, "sandbox"));
+	if (parent)
+		tidy_forget(call->daemon, parent->session, call->text);
 	call->sandbox = NULL;
 	out = call_begin_reply(call, 201);
 	buf_put(out, call->rows.bytes, call->rows.size);
@@ -444,6 +451,7 @@ static void drop_stored(struct sandbox *sandbox)
 	if (atoll_discard(handle, NULL, &cursor, NULL) == 0)
 		atoll_cursor_free(cursor);
 	atoll_sandbox_free(handle);
+	tidy_forget(sandbox->daemon, sandbox->session, LIFECYCLE_STORED);
 }
 
 void lifecycle_kill(struct sandbox *sandbox, struct call *call)
@@ -460,8 +468,12 @@ void lifecycle_kill(struct sandbox *sandbox, struct call *call)
 	if (!was_running)
 		drop_stored(sandbox);
 	if (!sandbox->handle || !was_running) {
+		struct daemon *daemon = sandbox->daemon;
+
 		killed(sandbox, call, &gone);
 		lifecycle_forget(sandbox);
+		if (!was_running)
+			(void)!tidy_hold(daemon);
 		return;
 	}
 	r = atoll_stop(sandbox->handle, 0, &ticket, NULL, &error);

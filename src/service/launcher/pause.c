@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "service/launcher/lifecycle.h"
+#include "service/launcher/tidy.h"
 
 /*
  * A pause with memory has everything inside stand still until a resume (atoll_hold with "keep": also when this process
@@ -87,8 +88,8 @@ static void kept(struct sandbox *sandbox, struct call *call, const struct outcom
 		return;
 	}
 	sandbox->state = SANDBOX_STORED;
-	if (lifecycle_store(sandbox) < 0) {
-		const struct outcome failed = { ATOLL_E_STATE, NULL, "the database cannot be written", "" };
+	if (lifecycle_store(sandbox) < 0 || tidy_hold(sandbox->daemon) < 0) {
+		const struct outcome failed = { ATOLL_E_STATE, NULL, "what it staged cannot be kept", "" };
 
 		stopped(sandbox, call, &failed);
 		return;

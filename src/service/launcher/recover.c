@@ -5,6 +5,7 @@
 #include "os/clock.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
+#include "service/launcher/tidy.h"
 
 /*
  * A box that was being started when its daemon died may come into being some time later, under the name that the row
@@ -128,16 +129,19 @@ int recover_all(struct daemon *daemon, struct err *err)
 		newer = sandbox->newer;
 		take_on(sandbox);
 	}
-	daemon->recover_until_ns = clock_monotonic_ns() + (uint64_t)LATE_MS * NS_PER_MS;
+	/* Also what ended while nobody was here. */
+	(void)!tidy_hold(daemon);
+	tidy_soon(daemon);
+	daemon->due.recover_until_ns = clock_monotonic_ns() + (uint64_t)LATE_MS * NS_PER_MS;
 	return 0;
 }
 
 uint64_t recover_late(struct daemon *daemon)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	bool is_over = now_ns >= daemon->recover_until_ns, is_waiting = false;
+	bool is_over = now_ns >= daemon->due.recover_until_ns, is_waiting = false;
 
-	if (!daemon->recover_until_ns)
+	if (!daemon->due.recover_until_ns)
 		return UINT64_MAX;
 	for (struct sandbox *sandbox = daemon->registry.oldest, *newer; sandbox; sandbox = newer) {
 		newer = sandbox->newer;
@@ -151,6 +155,6 @@ uint64_t recover_late(struct daemon *daemon)
 			is_waiting = true;
 	}
 	if (is_over || !is_waiting)
-		daemon->recover_until_ns = 0;
-	return daemon->recover_until_ns ? now_ns + (uint64_t)LOOK_MS * NS_PER_MS : UINT64_MAX;
+		daemon->due.recover_until_ns = 0;
+	return daemon->due.recover_until_ns ? now_ns + (uint64_t)LOOK_MS * NS_PER_MS : UINT64_MAX;
 }

@@ -17,56 +17,11 @@
 #include "service/launcher/listen.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/operate.h"
-#include "service/launcher/pause.h"
 #include "service/launcher/pool.h"
 #include "service/launcher/recover.h"
+#include "service/launcher/timer.h"
 
 enum { NS_PER_S = 1000000000, BODY_MAX = 16 << 20 };
-
-/* ---- time ---- */
-
-/* The front is started again; where it cannot be, later once more. */
-static uint64_t tend_front(struct daemon *daemon)
-{
-	uint64_t next_ns = front_next_start_ns(&daemon->front);
-	struct err err = { 0 };
-
-	if (next_ns == UINT64_MAX || next_ns > clock_monotonic_ns())
-		return next_ns;
-	if (front_start(&daemon->front, &err) < 0) {
-		(void)!call_note(daemon, "front.start", NULL, err.message);
-		return clock_monotonic_ns() + (uint64_t)NS_PER_S;
-	}
-	return UINT64_MAX;
-}
-
-static void wake_if(struct daemon *daemon, uint64_t ns)
-{
-	if (ns != UINT64_MAX)
-		daemon_wake_at(daemon, ns);
-}
-
-static int on_timer(void *context, uint32_t events)
-{
-	struct daemon *daemon = context;
-	uint64_t count, now_ns = clock_monotonic_ns();
-
-	(void)!read(daemon->timer.fd, &count, sizeof count);
-	daemon->timer_ns = UINT64_MAX;
-	if (daemon->checkpoint_ns <= now_ns) {
-		daemon->checkpoint_ns = UINT64_MAX;
-		database_checkpoint(daemon->store);
-		if (journal_turn(daemon->places.directory, &daemon->audit) < 0)
-			(void)!call_note(daemon, "audit", NULL, "no new file could be begun");
-	}
-	wake_if(daemon, daemon->checkpoint_ns);
-	wake_if(daemon, recover_late(daemon));
-	wake_if(daemon, pause_ended(daemon));
-	wake_if(daemon, pool_tend(daemon));
-	if (!daemon->is_stopping)
-		wake_if(daemon, tend_front(daemon));
-	return 0;
-}
 
 static int on_signal(void *context, uint32_t events)
 {
@@ -173,7 +128,7 @@ static int open_loop(struct daemon *daemon, struct err *err)
 		r = add_source(daemon, &daemon->signals, signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), on_signal);
 	if (r == 0)
 		r = add_source(daemon, &daemon->timer, timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
-			       on_timer);
+			       timer_ready);
 	return r < 0 ? err_set(err, ERR_INTERNAL, -r, "serve", "the loop cannot be made: %s", err_errno_name(-r)) : 0;
 }
 
@@ -206,6 +161,7 @@ static void done(struct daemon *daemon)
 	close_fd(&daemon->front_setup.listen_fds[0]);
 	close_fd(&daemon->front_setup.certificate_fd);
 	close_fd(&daemon->front_setup.private_key_fd);
+	close_fd(&daemon->tidying.output.fd);
 	close_fd(&daemon->signals.fd);
 	close_fd(&daemon->timer.fd);
 	loop_done(&daemon->loop);
@@ -223,10 +179,12 @@ static struct daemon *new_daemon(const struct service_given *given)
 		return NULL;
 	daemon->settings = given->settings;
 	daemon->store = given->store;
-	daemon->timer_ns = daemon->checkpoint_ns = UINT64_MAX;
+	daemon->due.timer_ns = daemon->due.checkpoint_ns = UINT64_MAX;
 	daemon->signals.fd = daemon->timer.fd = daemon->loop.epoll_fd = daemon->audit.fd = FD_NONE;
 	daemon->front_setup.listen_fds[0] = daemon->front_setup.certificate_fd = FD_NONE;
-	daemon->front_setup.private_key_fd = FD_NONE;
+	daemon->front_setup.private_key_fd = daemon->tidying.output.fd = FD_NONE;
+	(void)!str_copy(daemon->places.state, sizeof daemon->places.state, given->places->state);
+	(void)!str_copy(daemon->places.programs, sizeof daemon->places.programs, given->places->programs);
 	(void)!str_copy(daemon->places.directory, sizeof daemon->places.directory, given->places->directory);
 	buf_init(&daemon->reply, FRAME_MESSAGE_MAX);
 	buf_init(&daemon->row, FRAME_MESSAGE_MAX);

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "service/launcher/call/access.h"
 #include "service/launcher/control.h"
+#include "service/launcher/tidy.h"
 
 enum { TIMEOUT_FORK_MS = 15000, FORKS_MAX = 32 };
 
@@ -98,6 +99,11 @@ static void taken(struct sandbox *sandbox, struct call *call, const struct outco
 			  r == -ENAMETOOLONG ? "its name is too long" : database_problem(call->daemon->store));
 		return;
 	}
+	if (tidy_hold(call->daemon) < 0) {
+		(void)!database_remove_template(call->daemon->store, row.id);
+		call_fail(call, 500, NULL, "the snapshot cannot be kept: the state directory cannot be written");
+		return;
+	}
 	daemon_note_change(call->daemon);
 	put_snapshot(call_begin_reply(call, 201), &row);
 	call_end_reply(call, NULL, 0);
@@ -112,9 +118,33 @@ static bool choose_id(struct call *call)
 	return false;
 }
 
+static int count_own(void *context, const struct template_row *row)
+{
+	struct call *call = context;
+
+	call->count += str_equal(row->owner, call->sandbox->owner);
+	return 0;
+}
+
+/* As many as the owner of the sandbox may have; false: it was answered. */
+static bool has_room(struct call *call)
+{
+	uint64_t max = call->daemon->settings->snapshots_max;
+
+	call->count = 0;
+	if (database_each_template(call->daemon->store, count_own, call) < 0)
+		call_fail(call, 500, NULL, "the database cannot be read");
+	else if (call->count >= max)
+		call_fail(call, 429, NULL, "%s has as many snapshots as it may have (%llu); delete one",
+			  call->sandbox->owner, (unsigned long long)max);
+	else
+		return true;
+	return false;
+}
+
 void snapshots_take(struct call *call)
 {
-	if (choose_id(call))
+	if (has_room(call) && choose_id(call))
 		(void)!ask_snapshot(call, call->text, taken);
 }
 
@@ -231,10 +261,15 @@ void snapshots_delete(struct call *call)
 
 	if (r == 1)
 		r = database_remove_template(call->daemon->store, row.id) < 0 ? -EIO : 1;
-	if (r < 0)
+	if (r < 0) {
 		call_fail(call, 500, NULL, "the database cannot be written");
-	else if (r == 0)
+		return;
+	}
+	if (r == 0) {
 		call_fail(call, 404, NULL, "template '%s' not found", template);
-	else
-		call_reply(call, 204);
+		return;
+	}
+	tidy_forget(call->daemon, row.session, row.snapshot);
+	(void)!tidy_hold(call->daemon);
+	call_reply(call, 204);
 }

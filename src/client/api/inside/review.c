@@ -216,6 +216,22 @@ int atoll_snapshots(atoll_sandbox *sandbox, atoll_cursor **ret, struct atoll_err
 	return *ret ? 0 : ATOLL_E_STATE;
 }
 
+int atoll_forget(atoll_sandbox *sandbox, const char *snapshot, atoll_cursor **ret, struct atoll_error *error)
+{
+	const char *const argv[] = { "snapshot", "--remove", "--", sandbox ? sandbox->id : NULL, snapshot, NULL };
+	int r = sandbox_check(sandbox, error);
+
+	if (r < 0)
+		return r;
+	if (!snapshot || !ret)
+		return fault_set(error, ATOLL_E_INVALID, 0, "snapshot", "which snapshot?");
+	*ret = cursor_of_job(sandbox->context, ATOLL_SNAPSHOT, argv, error);
+	if (!*ret)
+		return ATOLL_E_STATE;
+	(*ret)->is_lax = true;
+	return 0;
+}
+
 int atoll_restore(atoll_sandbox *sandbox, const char *snapshot, uint64_t *ticket, atoll_record **result,
 		  struct atoll_error *error)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,16 +20,17 @@
 
 /*
  * Which sessions are old enough to go, and that they are not: alive, stood on by another session, about to be built on,
- * or holding changes that nobody has looked at. Sessions that staged nothing go by age as well. Newest first, for a
- * fork is younger than what it stands on: when it goes, its origin may.
+ * holding changes that nobody has looked at, or named by the service (STATE/held). Sessions that staged nothing go by
+ * age as well. Newest first, for a fork is younger than what it stands on: when it goes, its origin may.
  */
 
-enum { NS_PER_MS = 1000000, OUT_MAX = 64 << 20, SESSION_NAMES_MAX = 1 << 22, RECORDLESS_AGE_MS = 24 * 3600 * 1000 };
+enum { NS_PER_MS = 1000000, OUT_MAX = 64 << 20, SESSION_NAMES_MAX = 1 << 22, HELD_MAX = 16 << 20,
+       RECORDLESS_AGE_MS = 24 * 3600 * 1000 };
 static const uint64_t age_default_ms = 30ull * 24 * 3600 * 1000;
 
 struct gc_options {
 	struct verb_session session;
-	const char *older_than, *keep, *max_size;
+	const char *older_than, *keep, *max_size, *project;
 	bool unreviewed, dry_run, json, terse;
 };
 
@@ -38,6 +40,7 @@ static const struct option options[] = {
 	{ 0, "keep", "N", "all but the newest", OPTION_TEXT, offsetof(struct gc_options, keep) },
 	{ 0, "max-size", "SIZE", "until all take no more", OPTION_TEXT, offsetof(struct gc_options, max_size) },
 	{ 0, "unreviewed", NULL, "also unreviewed ones", OPTION_FLAG, offsetof(struct gc_options, unreviewed) },
+	{ 0, "project", "DIR", "of this project alone", OPTION_TEXT, offsetof(struct gc_options, project) },
 	{ 0, "dry-run", NULL, "change nothing", OPTION_FLAG, offsetof(struct gc_options, dry_run) },
 	{ 0, "json", NULL, "one JSON object", OPTION_FLAG, offsetof(struct gc_options, json) },
 	{ 0, "terse", NULL, "one line, and only of what was removed", OPTION_FLAG,
@@ -47,6 +50,7 @@ static const struct option options[] = {
 enum fate {
 	FATE_YOUNG,
 	FATE_LIVE,
+	FATE_HELD,
 	FATE_UNFINISHED,
 	FATE_UNREVIEWED,
 	FATE_UNREADABLE,
@@ -58,7 +62,7 @@ enum fate {
 };
 
 static const char *const fate_names[FATE_COUNT] = {
-	[FATE_UNFINISHED] = "unfinished", [FATE_UNREADABLE] = "unreadable",
+	[FATE_HELD] = "held",	    [FATE_UNFINISHED] = "unfinished", [FATE_UNREADABLE] = "unreadable",
 	[FATE_YOUNG] = "young",	    [FATE_LIVE] = "live",	[FATE_UNREVIEWED] = "unreviewed",
 	[FATE_USED] = "used",	    [FATE_TOUCHED] = "touched", [FATE_FAILED] = "failed",
 	[FATE_REMOVED] = "removed",
@@ -74,7 +78,7 @@ struct candidate {
 	struct moment looked;  /* before its changes were looked for */
 	uint64_t ended_ns;     /* or started, where no end is known; 0: it has no record */
 	uint64_t bytes;
-	bool is_live, is_staged, is_unfinished, is_unreadable;
+	bool is_live, is_staged, is_unfinished, is_unreadable, is_held;
 	enum fate fate;
 	char user[SESSION_ID_SIZE]; /* FATE_USED: who stands on it */
 };
@@ -84,11 +88,30 @@ struct gc {
 	int sessions_fd;
 	uint64_t older_than_ns, keep, max_size, now_ns;
 	struct stage_references references;
+	char *held;            /* owned: ids that stand in STATE/held, one a line; NULL: none */
 	struct candidate *items;
 	size_t count;
 	uint64_t layers, freed, total;
 	bool has_failed;       /* something could not be removed: the rest was */
 };
+
+static bool is_held(const struct gc *gc, const char *id)
+{
+	return gc->held && strstr(gc->held, id);
+}
+
+/* A file that is there and cannot be read may name anything. */
+static int load_held(struct gc *gc, struct err *err)
+{
+	char path[PATH_MAX];
+	size_t size;
+	int r = str_format(path, sizeof path, "%s/" SESSION_HELD_FILE, gc->given->session.state);
+
+	if (r == 0)
+		r = fd_read_file_at(AT_FDCWD, path, HELD_MAX, &gc->held, &size);
+	return r < 0 && r != -ENOENT ? err_set(err, ERR_STATE, -r, "gc", "%s cannot be read: %s", path,
+					       err_errno_name(-r)) : 0;
+}
 
 static int load_candidate(struct gc *gc, const char *id, struct candidate *candidate)
 {
@@ -99,13 +122,18 @@ static int load_candidate(struct gc *gc, const char *id, struct candidate *candi
 	*candidate = (struct candidate){ 0 };
 	if (dir_fd < 0 || fstat(dir_fd, &st) < 0 || str_copy(candidate->id, sizeof candidate->id, id) < 0)
 		return -ENOENT;
+	candidate->is_held = is_held(gc, id);
 	if (session_load(dir_fd, &record) == 0) {
+		if (gc->given->project && !str_equal(gc->given->project, record.project))
+			return -ENOENT;
 		candidate->ended_ns = record.ended_ns ? record.ended_ns : record.started_ns;
 		candidate->is_live = record.is_live;
 		/* What was only tried waits for nobody. */
 		candidate->is_staged = record.is_staged && !record.is_trial;
 		return 0;
 	}
+	if (gc->given->project)
+		return -ENOENT;
 	/* A start that never came to its first record, or is coming to it now; or damage: the layers are asked. */
 	candidate->is_staged = true;
 	candidate->ended_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u;
@@ -179,6 +207,8 @@ static enum fate judge(const struct gc *gc, struct candidate *candidate)
 
 	if (candidate->is_live)
 		return FATE_LIVE;
+	if (candidate->is_held)
+		return FATE_HELD;
 	if (candidate->is_unreadable && !gc->given->unreviewed)
 		return FATE_UNREADABLE;
 	if (candidate->is_unfinished)
@@ -258,7 +288,8 @@ static int take_layers(struct gc *gc)
 		cleanup_fd int stage_fd = FD_NONE;
 		int r;
 
-		if (gc->items[i].fate == FATE_REMOVED || gc->items[i].is_live)
+		/* The service forgets snapshots of what runs; other sandboxes are tidied up when they have ended. */
+		if (gc->items[i].fate == FATE_REMOVED || (gc->items[i].is_live && !gc->given->project))
 			continue;
 		if (stage_gc_claim(gc->sessions_fd, gc->items[i].id, NULL, &stage_fd) < 0)
 			continue;
@@ -271,6 +302,12 @@ static int take_layers(struct gc *gc)
 	return 0;
 }
 
+/* Of one project the bound is of what has ended and is nobody's: what runs or is held has bounds of its own. */
+static bool is_beside(const struct gc *gc, const struct candidate *candidate)
+{
+	return gc->given->project && (candidate->is_live || candidate->is_held);
+}
+
 /* Oldest first, until what stays is small enough. */
 static int take_by_size(struct gc *gc)
 {
@@ -278,7 +315,7 @@ static int take_by_size(struct gc *gc)
 
 	gc->total = 0;
 	for (size_t i = 0; r == 0 && i < gc->count; i++)
-		if (gc->items[i].fate != FATE_REMOVED) {
+		if (gc->items[i].fate != FATE_REMOVED && !is_beside(gc, &gc->items[i])) {
 			gc->items[i].bytes = 0;
 			gc->has_failed |= size_of_tree(gc->sessions_fd, gc->items[i].id, &gc->items[i].bytes) < 0;
 			gc->total += gc->items[i].bytes;
@@ -287,7 +324,7 @@ static int take_by_size(struct gc *gc)
 		struct candidate *candidate = &gc->items[i];
 		uint64_t bytes = candidate->bytes;
 
-		if (candidate->fate == FATE_REMOVED)
+		if (candidate->fate == FATE_REMOVED || is_beside(gc, candidate))
 			continue;
 		take_session(gc, candidate);
 		if (candidate->fate == FATE_REMOVED)
@@ -342,6 +379,11 @@ static void look_for_changes(struct gc *gc)
 		if (candidate->is_live || (!is_wanted(gc, candidate, i) && gc->max_size == UINT64_MAX))
 			continue;
 		candidate->looked = moment_of(gc, candidate->id);
+		/* It has no layers at all: there is nothing to look at. */
+		if (!candidate->looked.stage.tv_sec) {
+			candidate->is_staged = false;
+			continue;
+		}
 		found = unreviewed_look(gc->given->session.state, candidate->id);
 		candidate->is_unfinished = found.is_unfinished;
 		candidate->is_unreadable = found.is_unreadable;
@@ -351,8 +393,11 @@ static void look_for_changes(struct gc *gc)
 
 static int collect(struct gc *gc, struct err *err)
 {
-	int r = load_all(gc);
+	int r = load_held(gc, err);
 
+	if (r < 0)
+		return r;
+	r = load_all(gc);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "gc", "the sessions cannot be read: %s", strerror(-r));
 	look_for_changes(gc);
@@ -405,6 +450,7 @@ static void put_kept(const struct gc *gc, const struct candidate *item, struct b
 		[FATE_UNREADABLE] =
 			"cannot be read: another version of atoll wrote it, or it is damaged (--unreviewed)",
 		[FATE_TOUCHED] = "is just being built on",
+		[FATE_HELD] = "is needed by atoll serve: a template, or a sandbox that is paused without its memory",
 		[FATE_FAILED] = "could not be removed",
 	};
 
@@ -478,6 +524,7 @@ int cmd_gc(int argc, char **argv, struct err *err)
 	if (r >= 0)
 		r = report(&gc, err);
 	free(gc.items);
+	free(gc.held);
 	stage_references_done(&gc.references);
 	close_fd(&gc.sessions_fd);
 	return r;

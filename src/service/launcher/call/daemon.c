@@ -12,9 +12,9 @@ void daemon_wake_at(struct daemon *daemon, uint64_t ns)
 	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ns / NS_PER_S),
 	.tv_nsec = (long)(ns % NS_PER_S) } };
 
-	if (ns >= daemon->timer_ns)
+	if (ns >= daemon->due.timer_ns)
 		return;
-	daemon->timer_ns = ns;
+	daemon->due.timer_ns = ns;
 	if (!when.it_value.tv_sec && !when.it_value.tv_nsec)
 		when.it_value.tv_nsec = 1;
 	(void)!timerfd_settime(daemon->timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
@@ -22,8 +22,8 @@ void daemon_wake_at(struct daemon *daemon, uint64_t ns)
 
 void daemon_note_change(struct daemon *daemon)
 {
-	if (daemon->checkpoint_ns != UINT64_MAX)
+	if (daemon->due.checkpoint_ns != UINT64_MAX)
 		return;
-	daemon->checkpoint_ns = clock_monotonic_ns() + (uint64_t)CHECKPOINT_S * NS_PER_S;
-	daemon_wake_at(daemon, daemon->checkpoint_ns);
+	daemon->due.checkpoint_ns = clock_monotonic_ns() + (uint64_t)CHECKPOINT_S * NS_PER_S;
+	daemon_wake_at(daemon, daemon->due.checkpoint_ns);
 }

@@ -22,9 +22,24 @@ struct pool;
 struct readiness;
 
 struct daemon_places {
+	char state[PATH_MAX], programs[PATH_MAX];
 	char directory[PATH_MAX];            /* STATE/service */
 	char project[PATH_MAX];              /* an empty directory: that of every sandbox */
 	char home[PATH_MAX];                 /* what every sandbox's home begins with: a directory in it */
+};
+
+struct daemon_due {
+	uint64_t timer_ns;                   /* for when the timer is set; UINT64_MAX: it is not */
+	uint64_t checkpoint_ns;              /* when the database is due; UINT64_MAX: nothing changed */
+	uint64_t recover_until_ns;           /* so long starts of the last daemon may come late; 0: none */
+};
+
+/* Of tidy.c. */
+struct tidying {
+	struct loop_source output;           /* of what is under way; FD_NONE: nothing */
+	uint64_t ended;                      /* sessions since the last one began */
+	uint64_t latest_ns;                  /* when it is due, however few they are */
+	uint64_t again_ns;                   /* when what was too young to go is looked at again; 0: nothing was */
 };
 
 struct daemon {
@@ -41,10 +56,9 @@ struct daemon {
 	struct front front;
 	struct front_setup front_setup;
 	struct audit_writer audit;
+	struct tidying tidying;
 	struct loop_source signals, timer;
-	uint64_t timer_ns;                   /* for when it is set; UINT64_MAX: it is not */
-	uint64_t checkpoint_ns;              /* when the database is due; UINT64_MAX: nothing changed */
-	uint64_t recover_until_ns;           /* so long starts of the last daemon may come late; 0: none */
+	struct daemon_due due;
 	struct buf reply, row;               /* scratch */
 	char domain[SETTINGS_HOST_MAX];      /* as clients are told */
 	uint16_t port;

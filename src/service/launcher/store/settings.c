@@ -11,7 +11,8 @@
 #include "lang/yaml/node.h"
 #include "os/fd.h"
 
-enum { FILE_MAX = 64 << 10, PORT_MAX = 65535, SANDBOXES_MAX = 100000, CONNECTIONS_MAX = 65535, POOL_MAX = 256 };
+enum { FILE_MAX = 64 << 10, PORT_MAX = 65535, SANDBOXES_MAX = 100000, CONNECTIONS_MAX = 65535, POOL_MAX = 256,
+       KEPT_MAX = 1000000 };
 
 /* One setting: where its text goes, or who reads it. */
 typedef int set_text(struct settings *settings, const char *text, struct err *err);
@@ -123,6 +124,20 @@ static int set_pool(struct settings *settings, const char *text, struct err *err
 	return 0;
 }
 
+static int set_snapshots(struct settings *settings, const char *text, struct err *err)
+{
+	if (num_parse_count(text, &settings->snapshots_max) < 0 || settings->snapshots_max > KEPT_MAX)
+		return fail(err, "snapshots", text, "write a number from 0 to 1000000");
+	return 0;
+}
+
+static int set_kept(struct settings *settings, const char *text, struct err *err)
+{
+	if (num_parse_count(text, &settings->kept_max) < 0 || settings->kept_max > KEPT_MAX)
+		return fail(err, "kept", text, "write a number from 0 to 1000000");
+	return 0;
+}
+
 static int set_host(struct settings *settings, const char *text, struct err *err)
 {
 	if (settings->host_count == SETTINGS_NAMES_MAX)
@@ -142,7 +157,8 @@ static const struct setting {
 	{ "listen", set_listen, false }, { "domain", set_domain, false }, { "policy", set_policy, false },
 	{ "tls_cert", set_certificate, false }, { "tls_key", set_key, false }, { "hosts", set_host, true },
 	{ "beyond_loopback", set_beyond, false }, { "sandboxes", set_sandboxes, false },
-	{ "connections", set_connections, false }, { "pool", set_pool, false },
+	{ "connections", set_connections, false }, { "pool", set_pool, false }, { "kept", set_kept, false },
+	{ "snapshots", set_snapshots, false },
 };
 
 /* ---- the file ---- */
@@ -265,7 +281,8 @@ int settings_load(struct settings *ret_settings, const struct settings_options *
 
 	*ret_settings = (struct settings){
 		.address = "127.0.0.1", .port = SETTINGS_PORT, .policy = "service-base", .sandboxes_max = 4000,
-		.connections_max = 8192, .pool_max = 8,
+		.connections_max = 8192, .pool_max = 8, .kept_max = 1000,
+		.snapshots_max = 1000,
 	};
 	if (options->config)
 		r = read_file(ret_settings, options->config, err);

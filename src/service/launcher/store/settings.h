@@ -34,6 +34,8 @@ struct settings {
 	bool beyond_loopback;                /* without TLS, too */
 	uint64_t sandboxes_max;              /* of all keys together */
 	uint32_t connections_max;
+	uint64_t kept_max;                   /* so many that ended last keep their logs */
+	uint64_t snapshots_max;              /* of one owner */
 	uint64_t pool_max;                   /* so many sandboxes may wait behind their walls; 0: none */
 };
 
