@@ -128,6 +128,67 @@ def test_figures_are_images_and_data(context):
     assert figure["chart"]["title"] == "t" and figure["chart"]["elements"][0]["points"] == [[1, 3], [2, 4]]
 
 
+# Other languages.
+
+@pytest.mark.needs("node")
+def test_javascript(front):
+    made = contexts(front, "POST", "", {"language": "js"})[1]
+
+    def run(code, **more):
+        return execute(front, code, context_id=made["id"], **more)
+    assert text(run("const x = 20; x + 1")) == "21" and text(run("const x = 30; x")) == "30"
+    assert text(run("await new Promise((done) => setTimeout(done, 5, 'late'))")) == "late"
+    assert text(run("({ a: [1, { b: 2n }] })")) == "{ a: [ 1, { b: 2n } ] }" and text(run("let y = 1")) is None
+    done = run("console.log('é'); console.error('no'); display({ _toMime: () => ({ 'text/html': '<b>' }) })")
+    assert done["stdout"] == "é\n" and done["stderr"] == "no\n" and done["results"][0]["html"] == "<b>"
+    error = run("function f() { throw new TypeError('bad') }\nf()")["error"]
+    assert error["name"] == "TypeError" and error["value"] == "bad" and "at f" in error["traceback"]
+    assert run("let = = 1")["error"]["name"] == "SyntaxError" and run("throw 5")["error"]["value"] == "5"
+    assert text(run("import { basename } from 'node:path'\nbasename('/a/b')")) == "b"
+    assert text(run("require('fs').existsSync('/')")) == "true"
+    assert text(run("process.env.MINE", env_vars={"MINE": "yes"})) == "yes"
+    assert text(run("typeof process.env.MINE")) == "undefined"
+    assert run("process.exit(3)")["error"]["name"] == "UnexpectedEndOfExecution"
+    assert run("x")["error"]["name"] == "ReferenceError"
+    link = open_execution(front, "console.log('begun'); var z = 6; await new Promise(() => setInterval(() => 0, 50))",
+                          context_id=made["id"])
+    answer = link.getresponse()
+    while b"begun" not in answer.readline():
+        pass
+    link.sock.shutdown(socket.SHUT_RDWR)
+    link.close()
+    assert text(run("z")) == "6"
+    done = run("'z'.repeat(9_000_000)")
+    assert done["error"] is None and len(text(done)) < 1_000_000
+    assert contexts(front, "DELETE", "/" + made["id"])[0] == 200
+
+
+@pytest.mark.needs("node")
+def test_typescript_where_node_has_it(front):
+    done = execute(front, "const at: number = 5\nat + 1", language="typescript")
+    assert text(done) == "6" or "TypeScript needs Node.js 22.13" in done["error"]["value"]
+
+
+def test_bash(front):
+    def run(code, **more):
+        return execute(front, code, language="bash", **more)
+    assert run("x='a  b'; cd /; f() { echo \"$x\" \"$PWD\"; }")["error"] is None
+    assert run("f; echo no >&2; echo 'it'\"'\"'s é'") ["stdout"] == "a  b /\nit's é\n"
+    done = run("echo out; (exit 3)")
+    assert done["stdout"] == "out\n" and done["error"]["name"] == "ExitStatus" and done["error"]["value"] == "3"
+    assert run("echo $MINE", env_vars={"MINE": "a 'b'"})["stdout"] == "a 'b'\n" and run("echo $MINE")["stdout"] == "\n"
+    assert run("cat; echo end")["stdout"] == "end\n"
+    assert run("if")["error"]["name"] == "ExitStatus"
+    assert {"type": "number_of_executions", "execution_count": 8} in run("x=1")["lines"]
+    assert run("exit 4")["error"]["name"] == "UnexpectedEndOfExecution"
+    assert run("echo fresh $x")["stdout"] == "fresh\n"
+
+
+@pytest.mark.parametrize("language", ["r", "java"])
+def test_a_language_without_a_driver_is_refused_by_name(front, language):
+    assert execute(front, "1", language=language)["error"]["name"] == "InterpreterNotStarted"
+
+
 # Contexts.
 
 def test_contexts_are_made_listed_restarted_and_removed(front, tmp_path):

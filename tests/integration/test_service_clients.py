@@ -13,6 +13,9 @@ PLACE = pathlib.Path(os.environ.get("ATOLL_CLIENTS", ROOT / "build" / "clients")
 SCRIPT = ROOT / "tests" / "clients" / "e2b.mjs"
 # The newest, and two that programs still carry.
 VERSIONS = ("2.51.0", "2.38.3", "2.19.0")
+INTERPRETER = "@e2b/code-interpreter"
+INTERPRETER_SCRIPT = ROOT / "tests" / "clients" / "interpreter.mjs"
+INTERPRETER_VERSION = "2.8.0"
 # Users of a machine that has no limits for them.
 DEGRADED = "atoll: 1\nextends: service-base\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n"
 
@@ -54,6 +57,10 @@ def results():
         text += f"| {call} | {' | '.join(word(seen[version][at]) for version in VERSIONS)} |\n"
     text += ("\nThe command line `@e2b/cli` 2.19.0 lists sandboxes, runs commands in them, measures and kills them, "
              "and shows their logs.\n")
+    text += (f"\n## {INTERPRETER}\n\nEach call of tests/clients/interpreter.mjs.\n\n"
+             f"| call | {INTERPRETER_VERSION} |\n|---|---|\n")
+    for line in seen[INTERPRETER]:
+        text += f"| {line['call']} | {line.get('detail') or word(line)} |\n"
     (ROOT / "doc" / "e2b-clients.md").write_text(text, encoding="utf-8")
 
 
@@ -77,6 +84,16 @@ def test_a_client_of_this_version(served, package, version, results):
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) > 30, done.stderr
     results[version] = lines
+    assert not [line for line in lines if not line["ok"]]
+
+
+def test_a_client_of_the_code_interpreter(served, package, results):
+    place = package(INTERPRETER_VERSION, INTERPRETER)
+    done = subprocess.run(["node", str(INTERPRETER_SCRIPT), str(place)], env={**os.environ, **served}, check=False,
+                          capture_output=True, text=True, timeout=300)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) > 20, done.stderr
+    results[INTERPRETER] = lines
     assert not [line for line in lines if not line["ok"]]
 
 

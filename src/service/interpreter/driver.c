@@ -49,8 +49,24 @@ static const char python_start[] =
 
 static const char *const python_argv[] = { "python3", "-c", python_start, NULL };
 
+/* A shell moves the three streams, which Node.js cannot. */
+static const char shell_streams[] = "exec node -e \"$0\" \"$@\" 3<&0 4>&1 5>&2 </dev/null";
+static const char node_start[] =
+	"const fs=require('fs');const size=Number(process.argv[1]);const source=Buffer.alloc(size);"
+	"for(let at=0,n;at<size;at+=n){n=fs.readSync(3,source,at,size-at);if(!n)process.exit()}eval(source.toString())";
+
+static const char *const node_argv[] = { "sh", "-c", shell_streams, node_start, NULL };
+
+static const char bash_start[] =
+	"exec 3<&0 4>&1 5>&2 </dev/null; IFS= read -r -N \"$1\" __driver_source <&3 && eval \"$__driver_source\"";
+
+static const char *const bash_argv[] = { "bash", "-c", bash_start, "bash", NULL };
+
 static const struct runtime runtimes[INTERPRETER_LANGUAGE_COUNT] = {
 	[INTERPRETER_PYTHON] = { python_argv, runtime_python, sizeof runtime_python, false },
+	[INTERPRETER_JAVASCRIPT] = { node_argv, runtime_javascript, sizeof runtime_javascript, false },
+	[INTERPRETER_TYPESCRIPT] = { node_argv, runtime_javascript, sizeof runtime_javascript, false },
+	[INTERPRETER_BASH] = { bash_argv, runtime_bash, sizeof runtime_bash, true },
 };
 
 bool driver_is_shell(enum interpreter_language language)
