@@ -7,8 +7,8 @@ MESON = ("folders = {\n  'base': [],\n  'os': ['base'],\n  'gate-net/tls': ['bas
          "  'box': ['base', 'os'],  # the top\n}\n"
          "program_folders = {\n  'prog/one/low': [],\n  'prog/one/run': ['prog/one/low'],\n}\n"
          "program_forbidden = {\n  'prog/one': ['os'],\n}\n")
-DOCUMENT = ("# A\n<!-- includes:begin -->\n| folder | may include |\n|---|---|\n| `base` | |\n| `os` | base |\n"
-            "| `gate-net/tls` | base |\n| `box` | base, os |\n| `prog/one/low` | |\n"
+DOCUMENT = ("# A\n<!-- includes:begin -->\n| folder | may include |\n|---|---|\n| `base` | pure |\n| `os` | |\n"
+            "| `gate-net/tls` | pure |\n| `box` | |\n| `prog/one/low` | |\n"
             "| `prog/one/run` | prog/one/low |\n<!-- includes:end -->\n")
 
 
@@ -48,14 +48,28 @@ def test_unit_tests_include_what_their_folder_may(tree):
 
 
 @pytest.mark.parametrize("old, new, text", [
-    ("| `os` | base |\n", "", "does not have os/"),
-    ("| `os` | base |", "| `os` | |", "os/ may include"),
+    ("| `os` | |\n", "", "does not have os/"),
+    ("| `box` | |", "| `box` | pure |", "box/ may include ['base'] here and ['base', 'os'] in meson.build"),
+    ("| `gate-net/tls` | pure |", "| `gate-net/tls` | |", "gate-net/tls/ may include"),
+    ("| `gate-net/tls` | pure |", "| `gate-net/tls` | pure: box |", "gate-net/tls/ may include"),
     ("<!-- includes:end -->", "", "no table between"),
-    ("| `box`", "| `gone` | base |\n| `box`", "does not have gone/"),
+    ("| `box`", "| `gone` | |\n| `box`", "does not have gone/"),
+    ("| `prog/one/low`", "| `prog/{one,two}/low`", "does not have prog/two/low/"),
 ])
 def test_document_differs(tree, old, new, text):
     tree.write("ARCHITECTURE.md", DOCUMENT.replace(old, new))
     assert text in tree.findings()
+
+
+def test_several_folders_in_one_word(tree):
+    tree.write("meson.build", MESON.replace(
+        "'box': ['base', 'os'],",
+        "'gate-net/dns': ['base'],\n  'box': ['base', 'os', 'gate-net/dns', 'gate-net/tls'],"))
+    tree.write("ARCHITECTURE.md", DOCUMENT.replace("gate-net/tls`", "gate-net/{tls,dns}`")
+               .replace("| `box` | |", "| `box` | gate-net/{tls,dns} |"))
+    assert tree.findings() == ""
+    tree.write("ARCHITECTURE.md", DOCUMENT.replace("gate-net/tls`", "gate-net/{tls,dns}`"))
+    assert "box/ may include ['base', 'os'] here" in tree.findings()
 
 
 def test_folder_in_no_table(tree):
@@ -68,5 +82,5 @@ def test_folder_in_no_table(tree):
 
 def test_circle(tree):
     tree.write("meson.build", MESON.replace("'base': []", "'base': ['os']"))
-    tree.write("ARCHITECTURE.md", DOCUMENT.replace("| `base` | |", "| `base` | os |"))
+    tree.write("ARCHITECTURE.md", DOCUMENT.replace("| `base` | pure |", "| `base` | |"))
     assert "base/ includes os/, which does not stand before it" in tree.findings()
