@@ -32,13 +32,23 @@ def processes(programs, sessions, uids=()):
     return found
 
 
+def groups_below(directory):
+    """Every cgroup, without a look at the files: a directory without others has two links."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            try:
+                if not entry.is_dir(follow_symlinks=False):
+                    continue
+                yield entry.path
+                if entry.stat(follow_symlinks=False).st_nlink > 2:
+                    yield from groups_below(entry.path)
+            except FileNotFoundError:
+                continue
+
+
 def cgroups(sessions):
     names = {f"atoll-{session}" for session in sessions}
-    found = []
-    for root, directories, _ in os.walk(CGROUPS):
-        found += [os.path.join(root, name) for name in directories if name in names or
-                  any(name.startswith(wanted + ".") for wanted in names)]
-    return found
+    return [path for path in groups_below(CGROUPS) if os.path.basename(path).partition(".")[0] in names]
 
 
 def mounts(places):
