@@ -3,6 +3,7 @@
 // Arguments: the package's directory. Environment: the three variables that `atoll serve` prints.
 import { createRequire } from 'node:module'
 import http from 'node:http'
+import https from 'node:https'
 import path from 'node:path'
 
 const { Sandbox } = createRequire(path.join(process.argv[2], 'package.json'))(process.argv[2])
@@ -147,7 +148,8 @@ call('files metadata', async () => {
 })
 const plain = (url, method, body) => new Promise((done, failed) => {
   const to = new URL(url)
-  const request = http.request({ host: '127.0.0.1', port: to.port, path: to.pathname + to.search, method, headers: {
+  const request = (to.protocol === 'https:' ? https : http).request({ host: '127.0.0.1', port: to.port,
+    servername: 'localhost', path: to.pathname + to.search, method, headers: {
     Host: `49983-${sandbox.sandboxId}.localhost:${to.port}`, ...(body && { 'Content-Type': 'application/octet-stream' }) } },
   (answer) => {
     let text = ''

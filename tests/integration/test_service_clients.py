@@ -8,6 +8,8 @@ import urllib.request
 
 import pytest
 
+from service import DEGRADED, make_authority
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACE = pathlib.Path(os.environ.get("ATOLL_CLIENTS", ROOT / "build" / "clients"))
 SCRIPT = ROOT / "tests" / "clients" / "e2b.mjs"
@@ -16,8 +18,6 @@ VERSIONS = ("2.51.0", "2.38.3", "2.19.0")
 INTERPRETER = "@e2b/code-interpreter"
 INTERPRETER_SCRIPT = ROOT / "tests" / "clients" / "interpreter.mjs"
 INTERPRETER_VERSION = "2.8.0"
-# Users of a machine that has no limits for them.
-DEGRADED = "atoll: 1\nextends: service-base\ndegrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n"
 
 pytestmark = [
     pytest.mark.needs("npm", "node"),
@@ -95,6 +95,29 @@ def test_a_client_of_the_code_interpreter(served, package, results):
     assert len(lines) > 20, done.stderr
     results[INTERPRETER] = lines
     assert not [line for line in lines if not line["ok"]]
+
+
+def test_the_newest_client_by_tls(sandbox, package):
+    """It believes a CA of ours, and is told nothing else."""
+    place = make_authority(sandbox, ["localhost"])
+    words = [str(sandbox.programs.atoll), "serve", "--listen", "127.0.0.1:0", "--json",
+             "--policy", str(sandbox.policy(DEGRADED, "service-test.yaml")),
+             "--tls-cert", str(place / "certificate.pem"), "--tls-key", str(place / "key.pem")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, **sandbox.popen_keywords()) as server:
+        said = json.loads(server.stdout.readline())
+        url = said["url"].replace("127.0.0.1", "localhost")
+        environment = {**os.environ, "E2B_API_KEY": said["key"], "E2B_API_URL": url, "E2B_SANDBOX_URL": url}
+        words = ["node", str(SCRIPT), str(package(VERSIONS[0]))]
+        done = subprocess.run(words, env={**environment, "NODE_EXTRA_CA_CERTS": str(place / "ca.pem")}, check=False,
+                              capture_output=True, text=True, timeout=300)
+        refused = subprocess.run(words, env=environment, check=False, capture_output=True, text=True, timeout=300)
+        server.terminate()
+        assert server.wait(60) == 0
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) > 30, done.stderr
+    assert not [line for line in lines if not line["ok"]]
+    first = json.loads(refused.stdout.splitlines()[0])
+    assert first["call"] == "create" and not first["ok"], first
 
 
 def test_the_command_line_of_e2b(served, package, tmp_path):

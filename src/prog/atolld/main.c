@@ -49,7 +49,7 @@ static void say_plain(const struct service_ready *ready, const char *key)
 		printf("\n  export E2B_API_KEY=%s\n", key);
 	else
 		printf("\n  export E2B_API_KEY=…    # one that was made before, or: atoll serve key add NAME\n");
-	printf("  export E2B_API_URL=%s\n  export E2B_SANDBOX_URL=%s\n\n", ready->url, ready->url);
+	printf("  export E2B_API_URL=%s\n  export E2B_SANDBOX_URL=%s\n\n", ready->url, ready->sandbox_url);
 }
 
 static void say_json(const struct service_ready *ready, const char *key)
@@ -61,6 +61,7 @@ static void say_json(const struct service_ready *ready, const char *key)
 	json_init(&json, &out);
 	json_object_begin(&json, NULL);
 	json_string(&json, "url", ready->url);
+	json_string(&json, "sandbox_url", ready->sandbox_url);
 	json_string(&json, "domain", ready->domain);
 	if (key)
 		json_string(&json, "key", key);

@@ -22,12 +22,13 @@ static int fail(struct err *err, int r, const char *what)
 	return err_set(err, ERR_INTERNAL, -r, "front", "%s: %s", what, strerror(-r));
 }
 
-/* A PEM file that was opened by the launcher. */
+/* A PEM file that was opened by the launcher, whose place in it belongs to all fronts. */
 static int read_pem(struct service_message *setup, const char *key, char **ret_text)
 {
 	cleanup_fd int fd = service_take_fd(setup, key);
 	cleanup_buf struct buf text;
 	ssize_t n;
+	off_t offset = 0;
 
 	buf_init(&text, PEM_MAX);
 	if (fd < 0)
@@ -35,7 +36,8 @@ static int read_pem(struct service_message *setup, const char *key, char **ret_t
 	do {
 		char *at = buf_reserve(&text, 4096);
 
-		n = at ? read(fd, at, 4096) : -1;
+		n = at ? pread(fd, at, 4096, offset) : -1;
+		offset += n > 0 ? n : 0;
 		text.size -= 4096 - (size_t)(n > 0 ? n : 0);
 	} while (n > 0);
 	*ret_text = n == 0 ? str_dup(buf_text(&text)) : NULL;
@@ -153,7 +155,8 @@ static int begin(struct front *front, int launcher_fd, struct err *err)
 	if (r == 0)
 		r = front->launcher ? serve_begin(front) : -ENOMEM;
 	if (r < 0)
-		return fail(err, r, "HTTP cannot be served");
+		return fail(err, r, front->certificate ? "TLS cannot be served with this certificate and key"
+						       : "HTTP cannot be served");
 	r = confine_self(CONFINE_FRONT, NULL, 0, err);
 	if (r < 0)
 		return r;

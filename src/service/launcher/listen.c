@@ -60,9 +60,28 @@ int listen_open(const struct settings *settings, uint16_t *ret_port, struct err 
 	return take_fd(&fd);
 }
 
-void listen_url(const struct settings *settings, uint16_t port, char *out, size_t size)
+enum { HTTPS_PORT = 443 };
+
+static void by_domain(const struct settings *settings, uint16_t port, const char *name, char out[LISTEN_URL_SIZE])
 {
-	(void)!str_format(out, size, "%s://%s%s%s:%u", settings->tls_cert[0] ? "https" : "http",
-			  str_host_open(settings->address), settings->address, str_host_close(settings->address),
-			  (unsigned)port);
+	int r = str_format(out, LISTEN_URL_SIZE, "https://%s.%s", name, settings->domain);
+
+	/* A domain may name the port itself: that of a proxy, as a rule. */
+	if (r == 0 && port != HTTPS_PORT && !strchr(settings->domain, ':'))
+		(void)!str_format(out, LISTEN_URL_SIZE, "https://%s.%s:%u", name, settings->domain, (unsigned)port);
+}
+
+void listen_get_urls(const struct settings *settings, uint16_t port, struct listen_urls *ret_urls)
+{
+	char *const both[] = { ret_urls->api, ret_urls->sandbox };
+
+	if (settings->tls_cert[0] && settings->domain[0]) {
+		by_domain(settings, port, "api", ret_urls->api);
+		by_domain(settings, port, "sandbox", ret_urls->sandbox);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++)
+		(void)!str_format(both[i], LISTEN_URL_SIZE, "%s://%s%s%s:%u", settings->tls_cert[0] ? "https" : "http",
+				  str_host_open(settings->address), settings->address,
+				  str_host_close(settings->address), (unsigned)port);
 }

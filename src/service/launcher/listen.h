@@ -14,5 +14,14 @@
  */
 int listen_open(const struct settings *settings, uint16_t *ret_port, struct err *err) MUST_USE;
 
-/* "http://127.0.0.1:49982", for people and for clients. */
-void listen_url(const struct settings *settings, uint16_t port, char *out, size_t size);
+enum { LISTEN_URL_SIZE = SETTINGS_HOST_MAX + 32 };
+
+struct listen_urls {
+	char api[LISTEN_URL_SIZE], sandbox[LISTEN_URL_SIZE];
+};
+
+/*
+ * "http://127.0.0.1:49982" for both, for people and for clients. With TLS and a domain of its own the names that its
+ * certificate is for: "https://api.DOMAIN" and "https://sandbox.DOMAIN".
+ */
+void listen_get_urls(const struct settings *settings, uint16_t port, struct listen_urls *ret_urls);

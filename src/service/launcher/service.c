@@ -53,7 +53,7 @@ struct readiness {
 	void (*ready)(void *context, const struct service_ready *ready);
 	void *context;
 	struct service_ready said;
-	bool is_said;
+	bool is_said, is_failed;
 };
 
 static void on_front(void *context, bool is_ready)
@@ -64,6 +64,9 @@ static void on_front(void *context, bool is_ready)
 	if (!is_ready) {
 		(void)!call_note(daemon, "front.end", NULL, NULL);
 		daemon_wake_at(daemon, clock_monotonic_ns());
+		/* One that never served would not do so the next time: it is not started again and again. */
+		readiness->is_failed = !readiness->is_said;
+		daemon->is_stopping = daemon->is_stopping || readiness->is_failed;
 	} else if (!readiness->is_said) {
 		readiness->is_said = true;
 		readiness->ready(readiness->context, &readiness->said);
@@ -224,7 +227,11 @@ static int loop(struct daemon *daemon, struct err *err)
 			return err_set(err, ERR_INTERNAL, -r, "serve", "the loop failed: %s", err_errno_name(-r));
 		r = 0;
 	}
-	return r;
+	if (r < 0 || !daemon->readiness->is_failed)
+		return r;
+	err_set(err, ERR_STATE, ECHILD, "serve", "atoll-front ended before it served anything");
+	err_hint(err, "it said why on standard error");
+	return -ECHILD;
 }
 
 int service_run(const struct service_given *given, void (*ready)(void *context, const struct service_ready *ready),
@@ -233,7 +240,8 @@ int service_run(const struct service_given *given, void (*ready)(void *context, 
 	const char *hosts[SETTINGS_NAMES_MAX + 1] = { NULL };
 	struct daemon *daemon = new_daemon(given);
 	struct readiness readiness = { .ready = ready, .context = context };
-	char url[SETTINGS_HOST_MAX + 32], program[PATH_MAX];
+	struct listen_urls urls;
+	char program[PATH_MAX];
 	cleanup_fd int lock_fd = FD_NONE;
 	int r;
 
@@ -251,8 +259,8 @@ int service_run(const struct service_given *given, void (*ready)(void *context, 
 	if (r == 0)
 		r = set_up_front(daemon, program, hosts, err);
 	if (r >= 0) {
-		listen_url(given->settings, daemon->port, url, sizeof url);
-		readiness.said = (struct service_ready){ url, daemon->domain };
+		listen_get_urls(given->settings, daemon->port, &urls);
+		readiness.said = (struct service_ready){ urls.api, urls.sandbox, daemon->domain };
 		r = recover_all(daemon, err);
 	}
 	if (r == 0) {

@@ -13,7 +13,7 @@ struct database;
 
 /* What is said when it listens. */
 struct service_ready {
-	const char *url, *domain;
+	const char *url, *sandbox_url, *domain;
 };
 
 /* What it serves with. All borrowed. */

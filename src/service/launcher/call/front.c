@@ -50,20 +50,22 @@ void front_init(struct front *front, struct loop *loop, const struct front_setup
 /* It is not asked whether it would like to end: it holds nothing that has to be put right. */
 static void end_process(struct front *front)
 {
+	bool was_there = front->process.fd >= 0;
 	siginfo_t info;
 
 	loop_remove(front->loop, &front->socket);
 	close_fd(&front->socket.fd);
 	drop_queue(front);
-	if (front->process.fd >= 0) {
+	if (was_there) {
 		(void)!pidref_signal(&front->process, SIGKILL);
 		(void)!pidref_wait(&front->process, WEXITED, &info, NULL);
 	}
 	pidref_done(&front->process);
 	front->process = PIDREF_NONE;
-	if (front->is_ready)
-		front->changed(front->context, false);
+	/* Also where it had said nothing yet: the next one is to come. */
 	front->is_ready = false;
+	if (was_there)
+		front->changed(front->context, false);
 }
 
 void front_done(struct front *front)
