@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """atoll-front by itself: what it makes of HTTP, and that nothing of it stays behind."""
 import base64
+import http.client
 import json
 import os
 import pathlib
@@ -405,6 +406,55 @@ def test_heads_without_an_end(front):
     link.close()
     assert memory(front) - before < 8 << 20
     assert control(front, "GET", "/sandboxes/abc")[0] == 200
+
+
+def first_line(link):
+    link.settimeout(20)
+    try:
+        return link.recv(4096).split(b"\r\n")[0]
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("target", ["/sandboxes/" + "a" * 20000, "/sandboxes/" + "a" * 40000,
+                                    "/v2/sandboxes?" + "&".join(["metadata=a%3Db"] * 900),
+                                    "/v2/sandboxes?" + "&" * 10000], ids=["20k", "40k", "pairs", "marks"])
+def test_a_target_that_is_too_long_is_refused_at_once(front, target):
+    head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: e2b_00\r\n\r\n"
+    link = raw(front, head.encode())
+    assert first_line(link) == b"HTTP/1.1 414 URI Too Long"
+    link.close()
+    # The control: what fits is read.
+    assert control(front, "GET", "/sandboxes/" + "a" * 5000)[0] == 404
+    assert control(front, "GET", "/v2/sandboxes?" + "&".join(["x=1"] * 200))[0] == 200
+
+
+def test_who_has_no_key_starves_nobody(tmp_path):
+    """More connections than there may be, without a request, with half a head, half a body, and a key that is none."""
+    one = Front(BIN / "atoll-front", tmp_path, {"connections_max": 256})
+    known = http.client.HTTPConnection("127.0.0.1", one.port, timeout=20)
+    known.request("GET", "/sandboxes/abc", headers={"X-API-KEY": "e2b_00"})
+    assert known.getresponse().read()
+    halves = [b"", b"GET /sandboxes HTTP/1.1\r\nHost: ",
+              b"POST /sandboxes HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: e2b_00\r\nContent-Length: 100\r\n\r\n{",
+              b"GET /sandboxes HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: e2b_11\r\n\r\n"]
+    strangers = []
+    try:
+        for at in range(600):
+            strangers.append(raw(one, halves[at % len(halves)]))
+            if at % 100 == 99:
+                assert control(one, "GET", "/sandboxes/abc")[0] == 200
+        assert fds(one) < 300
+        # Who was let in before is still there, and the last of the strangers are, too.
+        known.request("GET", "/sandboxes/abc", headers={"X-API-KEY": "e2b_00"})
+        assert known.getresponse().status == 200
+        strangers[-4].sendall(b"GET /sandboxes/abc HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: e2b_00\r\n\r\n")
+        assert first_line(strangers[-4]) == b"HTTP/1.1 200 OK"
+    finally:
+        known.close()
+        for link in strangers:
+            link.close()
+    assert one.close() == 0
 
 
 def test_chunks_that_are_none(front):

@@ -144,11 +144,22 @@ struct buf *exchange_ask(struct exchange *exchange, enum service_operation opera
 	return NULL;
 }
 
+static void on_reply(void *context, struct service_message *reply)
+{
+	struct exchange *exchange = context;
+	const struct route *route = exchange->match.route;
+
+	if (exchange->is_known && route && route->credentials != SERVICE_BY_NOTHING && reply->status < 400)
+		*exchange->is_known = true;
+	exchange->replied(exchange, reply);
+}
+
 void exchange_send(struct exchange *exchange, launcher_replied replied)
 {
-	int r = launcher_send(exchange->front->launcher, exchange->ticket, replied, exchange);
+	int r = launcher_send(exchange->front->launcher, exchange->ticket, on_reply, exchange);
 
 	if (r == 0) {
+		exchange->replied = replied;
 		exchange_suspend(exchange);
 		return;
 	}

@@ -45,8 +45,11 @@ struct exchange {
 	void *data;                      /* the handler's own */
 	struct buf body;
 	uint64_t ticket;                 /* that it waits for; 0: none */
+	launcher_replied replied;        /* to whom that goes */
+	bool *is_known;                  /* of its client: set where a credential was good for something; NULL: none */
 	size_t excess;                   /* bytes of the body beyond its bound */
 	bool is_suspended, is_answered, is_gone, is_body_done;
+	bool is_too_long;                /* the URI is cut */
 	bool is_relayed;                 /* the answer is a server's inside: nothing is added to it */
 	struct loop_source hangup;       /* of its socket, while it is suspended for long */
 };

@@ -19,27 +19,61 @@ enum {
 	HEAD_MS = 60000,         /* from a connection's beginning, or the end of a request, to the next head */
 	URI_MAX = 16 << 10,
 	DISCARD_MAX = 256 << 20, /* bytes of a file behind a failure */
+	WORDS_MAX = 256,         /* of a query */
+	SPARE_PART = 16,         /* of the connections: kept free for who comes next */
 	EXCESS = 4,              /* bodies beyond the bound are read and thrown away, up to so many times it */
 };
 
-/* A connection: when the head of a request must have come. */
+/* A connection: when the head of a request must have come. The newest is the first of the list. */
 struct client {
 	struct client *next, **link;
 	int fd;
 	bool has_head;
+	bool is_known;             /* something that it asked for was granted */
+	bool is_leaving;           /* it gave its place to somebody else */
 	struct exchange *exchange; /* under way */
 	uint64_t since_ms;
 };
+
+/*
+ * libmicrohttpd takes each word of the query apart before anybody is asked, and where that is more than the memory of a
+ * connection it neither answers nor closes: this does. It has not written anything of this answer yet.
+ */
+static void refuse_query(const struct front *front, struct MHD_Connection *connection)
+{
+	static const char answer[] = "HTTP/1.1 414 URI Too Long\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (!info)
+		return;
+	/* Below TLS nothing can be said past the library. */
+	if (!front->certificate)
+		(void)!send(info->connect_fd, answer, sizeof answer - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+static bool has_too_many_words(const char *uri)
+{
+	size_t count = 0;
+
+	for (const char *c = strchr(uri, '?'); c && count <= WORDS_MAX; c = strchr(c + 1, '&'))
+		count++;
+	return count > WORDS_MAX;
+}
 
 /* Called for each request as soon as its first line is there. What it returns is the exchange. */
 static void *on_uri(void *context, const char *uri, struct MHD_Connection *connection)
 {
 	struct front *front = context;
-	struct exchange *exchange = strlen(uri) <= URI_MAX ? calloc(1, sizeof *exchange) : NULL;
+	struct exchange *exchange = calloc(1, sizeof *exchange);
 
 	if (!exchange)
 		return NULL;
-	exchange->uri = str_dup(uri);
+	exchange->is_too_long = strlen(uri) > URI_MAX;
+	if (has_too_many_words(uri))
+		refuse_query(front, connection);
+	exchange->uri = str_dup(exchange->is_too_long ? "/" : uri);
 	if (!exchange->uri) {
 		free(exchange);
 		return NULL;
@@ -93,6 +127,37 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 	free(exchange);
 }
 
+/* Whoever waits for the launcher, or reads an answer, is served. */
+static bool is_served(const struct client *client)
+{
+	return client->exchange && (client->exchange->is_suspended || client->exchange->is_answered);
+}
+
+/*
+ * Connections are few, and who has no key can open all of them: when most are taken, whoever waited longest leaves.
+ * First those to whom nothing was granted yet, whatever they have sent of a request; then those that ask for nothing.
+ */
+static void make_room(struct front *front)
+{
+	struct client *stranger = NULL, *idle = NULL, *leaving;
+
+	if (front->client_count <= front->connections_max - front->connections_max / SPARE_PART)
+		return;
+	for (struct client *client = front->clients; client; client = client->next) {
+		if (client->is_leaving || is_served(client))
+			continue;
+		if (!client->is_known)
+			stranger = client;
+		else if (!client->has_head)
+			idle = client;
+	}
+	leaving = stranger ? stranger : idle;
+	if (!leaving)
+		return;
+	leaving->is_leaving = true;
+	shutdown(leaving->fd, SHUT_RDWR);
+}
+
 static void on_connection(void *context, struct MHD_Connection *connection, void **slot,
 			  enum MHD_ConnectionNotificationCode what)
 {
@@ -105,6 +170,8 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 		*slot = client = info ? calloc(1, sizeof *client) : NULL;
 		if (!client)
 			return;
+		front->client_count++;
+		make_room(front);
 		client->fd = info->connect_fd;
 		client->since_ms = front->now_ms;
 		client->link = &front->clients;
@@ -117,6 +184,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 		if (client->next)
 			client->next->link = client->link;
 		free(client);
+		front->client_count--;
 		*slot = NULL;
 	}
 }
@@ -248,6 +316,10 @@ static void begin(struct exchange *exchange)
 {
 	const struct route *route;
 
+	if (exchange->is_too_long) {
+		exchange_fail(exchange, 414, CONNECT_UNKNOWN, "the path and the query are too long");
+		return;
+	}
 	if (!is_unambiguous(exchange)) {
 		exchange_fail(exchange, 400, CONNECT_UNKNOWN,
 			      "the request can be read in two ways, or is for a proxy: one Host, one length, a path");
@@ -332,6 +404,7 @@ static enum MHD_Result on_request(REQUEST)
 		if (client) {
 			client->has_head = true;
 			client->exchange = exchange;
+			exchange->is_known = &client->is_known;
 		}
 		begin(exchange);
 		return exchange->is_gone ? MHD_NO : MHD_YES;

@@ -39,6 +39,7 @@ struct front {
 	bool has_resumed;            /* a connection: libmicrohttpd must run, and does not say so itself */
 	uint64_t now_ms;             /* monotonic, of this turn of the loop */
 	struct client *clients;      /* connections */
+	size_t client_count;
 	struct exchange *exchanges;  /* requests under way */
 	struct process *processes;
 	struct watcher *watchers;
