@@ -189,9 +189,9 @@ def display(*values, raw=False, **_):
 
 def scale_and_ticks(axes, name):
     axis = getattr(axes, f"{name}axis")
-    ticks = [tick for tick in axis.get_ticklocs()]
-    return {f"{name}_ticks": ticks, f"{name}_tick_labels": [label.get_text() for label in axis.get_ticklabels()],
-            f"{name}_scale": axis.get_scale()}
+    is_date = "Date" in type(axis.get_major_locator()).__name__
+    return {f"{name}_ticks": list(axis.get_ticklocs()), f"{name}_scale": "datetime" if is_date else axis.get_scale(),
+            f"{name}_tick_labels": [label.get_text() for label in axis.get_ticklabels()]}
 
 
 def labels_and_units(axes):
@@ -203,8 +203,16 @@ def labels_and_units(axes):
     return found
 
 
+def coordinates(values):
+    """Those of a line; dates are numbers of nanoseconds in an array of them."""
+    if getattr(getattr(values, "dtype", None), "kind", "") == "M":
+        return values.astype("datetime64[ms]").tolist()
+    return list(values)
+
+
 def line_elements(axes):
-    return [{"label": line.get_label(), "points": [list(point) for point in zip(line.get_xdata(), line.get_ydata())]}
+    return [{"label": line.get_label(),
+             "points": [list(point) for point in zip(coordinates(line.get_xdata()), coordinates(line.get_ydata()))]}
             for line in axes.get_lines()]
 
 
@@ -268,14 +276,14 @@ def figure_formats(figure):
     return shown
 
 
-def show_figures():
+def show_figures(shown=None):
     """Those that are open, once."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if not pyplot:
         return
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
-        if figure.get_axes():
+        if figure.get_axes() and figure is not shown:
             display(figure)
     pyplot.close("all")
 
@@ -405,7 +413,7 @@ class Interpreter:
             if value is not None:
                 self.names["_"] = value
                 give(formats_of(value), True)
-            show_figures()
+            show_figures(value)
         except BaseException as error:  # pylint: disable=broad-except
             self.is_running = False
             channel.is_interrupted = False
