@@ -14,7 +14,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
+		_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop template token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -70,6 +70,7 @@ _atoll()
 	run:--publish) return ;;
 	run:--host-port) return ;;
 	run:--degrade) return ;;
+	run:--root) return ;;
 	run:--cwd|run:-C) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--project) compopt -o filenames; _atoll_reply -f; return ;;
 	run:--report) compopt -o filenames; _atoll_reply -f; return ;;
@@ -222,7 +223,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop token top trust undo verify version'
+			_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop template token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then
@@ -257,7 +258,7 @@ _atoll()
 		fi ;;
 	run)
 		if [[ $cur == -* ]]; then
-			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --unmask --publish --host-port --degrade -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
+			_atoll_reply -W '-p --policy -t --trust -d --detach -n --name -e --env --unmask --publish --host-port --degrade --root -C --cwd --project --report --record --replay --token --agent --confidence --task --narrow -q --quiet --no-tty --apply-on-success --discard --keep --no-review-prompt --continue --json --help'
 		else
 			_atoll_reply -c
 		fi ;;
@@ -284,6 +285,12 @@ _atoll()
 			_atoll_reply -W '-a --all -t --time --help'
 		else
 			_atoll_reply -W "$(atoll ps -q --names 2>/dev/null) "
+		fi ;;
+	template)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '--json -q --quiet --help'
+		else
+			:
 		fi ;;
 	token)
 		if [[ $cur == -* ]]; then

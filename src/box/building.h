@@ -15,7 +15,7 @@
 enum { LIMITS_TEXT_MAX = 64 << 10 };
 
 struct plan_texts {
-	char denials_path[PATH_MAX], client_path[PATH_MAX];
+	char denials_path[PATH_MAX], client_path[PATH_MAX], root[PATH_MAX]; /* root: "": the host's */
 	char limits_memory[LIMITS_TEXT_MAX];
 };
 

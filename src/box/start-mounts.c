@@ -40,6 +40,7 @@ static int make_plan(struct building *building, bool has_mounts_below, struct er
 		.last = { add_certificates, &box->gates.net.certificates },
 		.home_from = starter ? starter->home_from : NULL,
 		.user_name = starter ? starter->user_name : NULL,
+		.root_from = texts->root[0] ? texts->root : NULL,
 		.run_as_root = building->spec.run_as_root,
 		.uid = building->spec.uid,
 		.gid = building->spec.gid,

@@ -32,20 +32,37 @@ static int child_limits(const void *context)
 	return limit_group_enter(context);
 }
 
+/* The system of its own that a sandbox has: that which was asked for, or that of the session that it goes on from. */
+static int find_root(const struct box *box, struct plan_texts *texts, struct err *err)
+{
+	const struct run_request *request = box->run.request;
+	int r;
+
+	texts->root[0] = 0;
+	r = request->fork.root ? str_copy(texts->root, sizeof texts->root, request->fork.root)
+			       : staging_root(&box->build.staging, request->state_dir, texts->root);
+	return r < 0 ? err_set(err, ERR_STATE, -r, "root", "the path of the root is too long") : 0;
+}
+
 /* As root: a host uid that nobody has, so that the sandbox owns nothing on this machine. */
-static int choose_identity(const struct staging *staging, const struct policy *policy,
+static int choose_identity(const struct staging *staging, const struct policy *policy, bool has_root,
 			   struct jail_spec *spec)
 {
 	int r;
 
+	/*
+	 * Package managers ask for uid 0, a number there: it has no capability, and on the host it is nobody, or the
+	 * user who started it. With a root of its own all files of the system are of that one owner.
+	 */
 	spec->run_as_root = getuid() == 0;
 	if (!spec->run_as_root) {
-		spec->uid = spec->host_uid = getuid();
-		spec->gid = spec->host_gid = getgid();
+		spec->host_uid = getuid();
+		spec->host_gid = getgid();
+		spec->uid = has_root ? 0 : spec->host_uid;
+		spec->gid = has_root ? 0 : spec->host_gid;
 		return 0;
 	}
-	/* Package managers ask for uid 0, a number there: it has no capability, and on the host it is nobody. */
-	spec->uid = spec->gid = policy_stages_system(policy) ? 0 : AGENT_ID;
+	spec->uid = spec->gid = has_root || policy_stages_system(policy) ? 0 : AGENT_ID;
 	/* The layers that a fork stands on belong to the uid of those who made them. */
 	if (staging_owner(staging, &spec->host_uid, &spec->host_gid))
 		return spec->host_uid && spec->host_gid ? 0 : -EINVAL;
@@ -369,7 +386,9 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	}
 	r = staging_read_request(&box->build.staging, box->run.request, box->run.err);
 	if (r == 0)
-		r = choose_identity(&box->build.staging, box->run.policy->policy, &building.spec);
+		r = find_root(box, &texts, box->run.err);
+	if (r == 0)
+		r = choose_identity(&box->build.staging, box->run.policy->policy, texts.root[0], &building.spec);
 	if (r == 0)
 		r = backend_choose(box->run.request, box->run.policy->policy, &box->build.staging.backend,
 				   box->run.err);

@@ -96,7 +96,7 @@ static int add_name_server(struct plan *plan)
 	static const char text[] = "nameserver " SYNTHETIC_GATE_TEXT "\n";
 	char real[PATH_MAX];
 
-	if (path_real("/etc/resolv.conf", real, sizeof real) < 0)
+	if (plan_real(plan, "/etc/resolv.conf", real) < 0)
 		return add_file(plan, "/etc/resolv.conf", text, resolver);
 	return add_file(plan, plan_keep(plan, str_dup(real)), text, resolver);
 }
@@ -173,8 +173,8 @@ static int add_hosts(struct plan *plan)
 	const char *text = plan_keep(plan, hosts_text(policy));
 	char real[PATH_MAX];
 
-	if (path_real("/etc/hosts", real, sizeof real) == 0)
-		return policy->network.mode != NETWORK_GATE ? 0 :
+	if (plan_real(plan, "/etc/hosts", real) == 0)
+		return policy->network.mode != NETWORK_GATE && !plan->input->root_from ? 0 :
 			       add_file(plan, plan_keep(plan, str_dup(real)), text, resolver);
 	return add_file_if(plan, "/etc/hosts", text, resolver, JAIL_OPTIONAL);
 }
@@ -198,7 +198,7 @@ static int add_settings(struct plan *plan)
 int plan_add_etc(struct plan *plan)
 {
 	const struct plan_input *input = plan->input;
-	int r = input->run_as_root && !input->uid ? 0 : add_accounts(plan);
+	int r = input->uid ? add_accounts(plan) : 0;
 
 	if (r == 0 && input->policy->network.mode == NETWORK_GATE)
 		r = add_name_server(plan);

@@ -81,6 +81,18 @@ bool plan_has_own_entry(const struct policy *policy, size_t index, const char *p
 int plan_add_system(struct plan *plan, const struct policy *policy, size_t index,
 		    const struct plan_tree_request *like, struct err *err) MUST_USE;
 
+/*
+ * Whether a path is one of the system, and so not the host's in a sandbox with a root of its own. False without one.
+ * mount-plan-root.c
+ */
+bool plan_is_of_root(const struct plan *plan, const char *path);
+
+/* A tree for each directory of the root, where it has one of its own. -errno with *err. */
+int plan_add_root(struct plan *plan, struct err *err) MUST_USE;
+
+/* path_real() as it is inside: of a path of the root, within that. */
+int plan_real(const struct plan *plan, const char *path, char out[PATH_MAX]) MUST_USE;
+
 /* What a staged entry becomes: its tree, and as root those of the host's mounts below it. */
 int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index, struct err *err) MUST_USE;
 

@@ -30,7 +30,8 @@ static bool is_own(const char *path)
 	return false;
 }
 
-static int add_link(struct plan *plan, const char *path, const char *rule)
+/* target: where it is inside. */
+static int add_link(struct plan *plan, const char *path, const char *target, const char *rule)
 {
 	char text[PATH_MAX];
 	ssize_t size = readlink(path, text, sizeof text - 1);
@@ -41,7 +42,7 @@ static int add_link(struct plan *plan, const char *path, const char *rule)
 	if (!kept)
 		return -ENOMEM;
 	return plan_add(plan, (struct jail_mount){ .kind = JAIL_SYMLINK,
-						   .target = path,
+						   .target = target,
 						   .content = kept,
 						   .content_size = (size_t)size,
 						   .rule = rule });
@@ -101,7 +102,7 @@ static int add_name(struct plan *plan, const struct policy *policy, size_t index
 	    stat("/", &root) < 0)
 		return 0;
 	if (S_ISLNK(st.st_mode))
-		return add_link(plan, request.path, request.rule);
+		return add_link(plan, request.path, request.path, request.rule);
 	return S_ISDIR(st.st_mode) ? add_directory(plan, policy, index, &request, st.st_dev != root.st_dev) : 0;
 }
 
@@ -119,4 +120,74 @@ int plan_add_system(struct plan *plan, const struct policy *policy, size_t index
 	free(names);
 	return r < 0 ? err_set(err, ERR_POLICY, -r, "stage", "/ (%s) cannot be staged: %s", like->rule,
 			       err_errno_name(-r)) : 0;
+}
+
+/* ---- a root of its own ---- */
+
+/*
+ * Each directory of it is a staged tree at its own place, each link a link. Its /home is left out, for there the host's
+ * user has his. Where the policy lets no new program run, it is read-only: in a staged tree what is written would be as
+ * good as what was there.
+ */
+
+static const char root_rule[] = "root";
+
+static bool is_left_out(const struct policy *policy, const char *target)
+{
+	if (is_own(target) || str_equal(target, "/home"))
+		return true;
+	/* A home of the sandbox's own, or the project itself. */
+	for (size_t i = 0; i < policy->files.plan_count; i++)
+		if (policy->files.plan[i].class != FILE_READ && str_equal(target, policy->files.plan[i].path))
+			return true;
+	return false;
+}
+
+static int add_root_directory(struct plan *plan, const struct plan_tree_request *request)
+{
+	if (plan->new_binaries)
+		return plan_add_tree(plan, request);
+	return plan_add(plan, (struct jail_mount){ .kind = JAIL_BIND,
+						   .flags = JAIL_RDONLY | JAIL_OWNED,
+						   .target = request->target,
+						   .source = request->path,
+						   .rule = request->rule });
+}
+
+/* Something directly below the root that is neither directory nor link is left out. */
+static int add_root_name(struct plan *plan, const char *name)
+{
+	struct plan_tree_request request = { .rule = root_rule };
+	struct stat st;
+
+	request.path = plan_keep(plan, str_printf("%s/%s", plan->input->root_from, name));
+	request.target = plan_keep(plan, str_printf("/%s", name));
+	if (!request.path || !request.target)
+		return -ENOMEM;
+	if (is_left_out(plan->input->policy, request.target))
+		return 0;
+	if (lstat(request.path, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode))
+		return add_link(plan, request.path, request.target, root_rule);
+	return S_ISDIR(st.st_mode) ? add_root_directory(plan, &request) : 0;
+}
+
+int plan_add_root(struct plan *plan, struct err *err)
+{
+	struct dirent **names = NULL;
+	int count = scandir(plan->input->root_from, &names, NULL, alphasort), r = count < 0 ? -errno : 0;
+
+	for (int i = 0; i < count; i++) {
+		if (r == 0 && !str_equal(names[i]->d_name, ".") && !str_equal(names[i]->d_name, ".."))
+			r = add_root_name(plan, names[i]->d_name);
+		free(names[i]);
+	}
+	free(names);
+	if (r == 0)
+		return 0;
+	err_set(err, ERR_STATE, -r, "root", "the root %s cannot be taken: %s", plan->input->root_from,
+		r == -E2BIG ? "too many directories" : err_errno_name(-r));
+	err_hint(err, "`atoll template list` shows which there are");
+	return r;
 }

@@ -180,6 +180,8 @@ static int add_entry(struct plan *plan, const struct policy *policy, size_t inde
 		return add_tmpfs(plan, entry->path, rule);
 	if (entry->class == FILE_MASK)
 		return 0; /* comes last: add_masks() */
+	if (entry->class == FILE_READ && plan_is_of_root(plan, entry->path))
+		return 0; /* plan_add_root() has it */
 	if (entry->class == FILE_STAGE)
 		return plan_add_stage(plan, policy, index, err);
 	/* Most optional entries name what this machine does not have: one look here saves the jail four. */
@@ -266,7 +268,8 @@ static int add_masks(struct plan *plan, const struct policy *policy, uint32_t *r
 		struct stat st;
 		int r = 0;
 
-		if (entry->class != FILE_MASK)
+		/* Of the root nothing is the host's. */
+		if (entry->class != FILE_MASK || plan_is_of_root(plan, entry->path))
 			continue;
 		above = plan_entry_around(policy, i);
 		if (above && above->class == FILE_STAGE) {
@@ -333,7 +336,7 @@ static int add_refused_program(struct plan *plan, const struct policy *policy, s
 		return r;
 	plan->refused[plan->refused_count++] = (uint32_t)index;
 	/* The file itself is covered, so that no other name of it runs: links and aliases lead to the same place. */
-	if (path_real(rule->program, real, sizeof real) < 0)
+	if (plan_real(plan, rule->program, real) < 0)
 		return 0;
 	r = plan_grow(&plan->covers, plan->cover_count, &plan->cover_capacity, sizeof *plan->covers);
 	if (r < 0)
@@ -353,7 +356,8 @@ int plan_refuse(struct plan *plan, const struct policy *policy, const struct jai
 	for (size_t i = 0; r == 0 && i < policy->exec.count; i++) {
 		const struct exec_rule *rule = &policy->exec.rules[i];
 
-		if (exec_rule_is_mounted(rule) && is_there(&last, rule->program))
+		if (exec_rule_is_mounted(rule) &&
+		    (plan_is_of_root(plan, rule->program) || is_there(&last, rule->program)))
 			r = add_refused_program(plan, policy, i);
 	}
 	close_fd(&last.fd);
@@ -443,7 +447,7 @@ static int add_desk(struct plan *plan, const struct plan_input *input)
 	if (!policy_hears_requests(input->policy))
 		return 0;
 	r = plan_add(plan, (struct jail_mount){ .kind = JAIL_SOCKET, .target = DESK_SOCKET, .rule = "builtin.ask" });
-	if (is_runnable_inside(input->policy, input->client_path))
+	if (!input->root_from && is_runnable_inside(input->policy, input->client_path))
 		client = (struct jail_mount){ .kind = JAIL_SYMLINK, .target = DESK_CLIENT,
 					      .content = input->client_path,
 					      .content_size = strlen(input->client_path), .rule = "builtin.ask" };
@@ -472,6 +476,8 @@ static int add_policy(struct plan *plan, const struct policy *policy, struct err
 	/* First: the project may lie below it. */
 	int r = plan_policy_names(policy, "/tmp") ? 0 : add_tmpfs(plan, "/tmp", "builtin.tmp");
 
+	if (r == 0 && plan->input->root_from)
+		r = plan_add_root(plan, err);
 	for (size_t i = 0; r == 0 && i < policy->files.plan_count; i++)
 		r = add_entry(plan, policy, i, err);
 	return r;

@@ -42,6 +42,7 @@ struct plan_input {
 	struct plan_contributor behind_masks, last; /* where theirs stand among all mounts */
 	const char *home_from;    /* the host's directory that is staged as the home; NULL: the one of that path */
 	const char *user_name;    /* what the user is called inside; NULL: as usual */
+	const char *root_from;    /* the directory that stands for the host's system (mount-plan-root.c); NULL: the host's */
 	bool run_as_root;
 	uid_t uid; /* inside */
 	gid_t gid;

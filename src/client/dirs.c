@@ -184,3 +184,15 @@ int dirs_find(struct dirs *dirs, const char *project, const char *cwd, struct er
 		r = dirs_config_home(dirs->home, dirs->config_home);
 	return r < 0 ? err_set(err, ERR_USAGE, -r, "home", "the path of the home directory is too long") : 0;
 }
+
+int dirs_find_root(const struct dirs *dirs, const char *name, char out[PATH_MAX], struct err *err)
+{
+	char shown[ERR_QUOTE_SIZE];
+	int r = session_root_path(dirs->state, name, out, PATH_MAX);
+
+	if (r == 0)
+		return 0;
+	err_set(err, ERR_NOT_FOUND, -r, "root", "there is no root with the name %s", err_quote(shown, name));
+	err_hint(err, "`atoll template import SOURCE NAME` makes one; `atoll template list` shows them");
+	return r;
+}

@@ -47,3 +47,6 @@ int dirs_config(const char *stage, const char *what, const char *name, char out[
  * and what is above it as a project that nobody named.
  */
 int dirs_find(struct dirs *ret_dirs, const char *project, const char *cwd, struct err *err) MUST_USE;
+
+/* The imported system of this name (session/directories.h). -ENOENT with *err. */
+int dirs_find_root(const struct dirs *dirs, const char *name, char out[PATH_MAX], struct err *err) MUST_USE;

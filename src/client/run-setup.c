@@ -487,10 +487,10 @@ static int collect_own(const struct run_setup *given, const struct dirs *dirs, s
 struct finding {
 	struct dirs dirs;
 	struct token_directories token_dirs;
-	char report[PATH_MAX], init[PATH_MAX];
+	char report[PATH_MAX], init[PATH_MAX], root[PATH_MAX];
 };
 
-enum { PATHS_KEPT = 9 };
+enum { PATHS_KEPT = 10 };
 
 /* For tokens that are presented from inside; where there are none, none is taken. A trial would use them up. */
 static void find_token_places(struct token_directories *ret_dirs, struct run_request *request)
@@ -513,6 +513,10 @@ static int find_paths(const struct run_setup *given, struct finding *finding, st
 		r = dirs_absolute(given->report, "report", finding->report, err);
 		request->report_path = finding->report;
 	}
+	if (r == 0 && given->amendments.root) {
+		r = dirs_find_root(dirs, given->amendments.root, finding->root, err);
+		request->fork.root = finding->root;
+	}
 	if (r < 0)
 		return r;
 	find_token_places(&finding->token_dirs, request);
@@ -532,6 +536,7 @@ static int keep_paths(struct run_request *request, char *kept[PATHS_KEPT + 1], s
 	const char **const paths[PATHS_KEPT] = {
 		&request->project, &request->cwd, &request->home, &request->state_dir, &request->runtime_dir,
 		&request->init_path, &request->token.keys, &request->token.store, &request->report_path,
+		&request->fork.root,
 	};
 	size_t count = 0;
 

@@ -21,6 +21,7 @@ struct run_amendments {
 	struct option_list host_ports; /* --host-port */
 	struct option_list unmask;     /* --unmask: paths, at most COMPILED_UNMASK_MAX */
 	const char *degrade;           /* --degrade: names of walls, with commas; NULL */
+	const char *root;              /* --root: the name of an imported system; NULL: the host's */
 };
 
 struct run_setup {

@@ -27,6 +27,7 @@ enum confine_program {
 	CONFINE_STAGE_KEEPER,    /* its parent, which makes a new one where it died */
 	CONFINE_STAGE_BASE,      /* one that starts git, which reads the places */
 	CONFINE_STAGE_COMMIT,    /* one that writes git's objects and refs in the places, and starts nothing */
+	CONFINE_TEMPLATE,        /* makes, changes and removes files in the places */
 	CONFINE_TOKEN,           /* changes files in the places; writes to what is open already */
 	CONFINE_TOP,             /* draws on the terminal; speaks to the one socket that is open */
 	CONFINE_DESK,            /* moves lines between sockets of the sandbox and one of the box */

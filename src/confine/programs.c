@@ -247,6 +247,12 @@ static const struct confine_row rows[CONFINE_PROGRAM_COUNT] = {
 		.name = "atoll-stage", .calls = { CALLS(base), CALLS(reading_calls), CALLS(commit_calls) },
 		.refuses = true, .is_alone = true, .memory_max = (rlim_t)2 * GIB,
 	},
+	/* What libarchive tries beside this fails. */
+	[CONFINE_TEMPLATE] = {
+		.name = "atoll-template", .calls = { CALLS(base), CALLS(reading_calls), CALLS(writing_calls) },
+		.refuses = true, .is_hidden = true, .is_alone = true, .memory_max = (rlim_t)2 * GIB,
+		.cpu_seconds_max = 3600,
+	},
 	[CONFINE_TOKEN] = {
 		.name = "atoll-token", .calls = { CALLS(base), CALLS(token_calls) }, .is_hidden = true,
 		.is_alone = true, .memory_max = 256 * MIB,

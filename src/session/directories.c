@@ -228,3 +228,21 @@ int session_project_of(const char *cwd, char *out, size_t size, struct err *err)
 	}
 	return r;
 }
+
+bool session_root_name_is_valid(const char *text)
+{
+	static const char first[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	size_t length = strlen(text);
+
+	return length >= 1 && length < ROOT_NAME_SIZE && strchr(first, text[0]) &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789._:-") == length;
+}
+
+int session_root_path(const char *state_dir, const char *name, char *out, size_t size)
+{
+	char path[PATH_MAX];
+	int r = session_root_name_is_valid(name) ?
+			str_format(path, sizeof path, "%s/" ROOTS_NAMES "/%s/" ROOTS_TREE, state_dir, name) : -ENOENT;
+
+	return r < 0 ? r : path_real(path, out, size);
+}

@@ -21,6 +21,22 @@
 int session_state_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
 int session_runtime_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
 
+/*
+ * Below STATE: systems that were imported for sandboxes. roots/names/NAME leads to roots/trees/ID, in which the system
+ * itself is the directory `root`.
+ */
+#define ROOTS_DIRECTORY "roots"
+#define ROOTS_NAMES "roots/names"
+#define ROOTS_TREES "roots/trees"
+#define ROOTS_TREE "root"
+enum { ROOT_NAME_SIZE = 65 };
+
+/* Whether text can be the name of one: lower-case letters, digits, ".", "_", "-" and ":", a letter or digit first. */
+bool session_root_name_is_valid(const char *text);
+
+/* The system of this name, real, in out[size]. -ENOENT: there is none. */
+int session_root_path(const char *state_dir, const char *name, char *out, size_t size) MUST_USE;
+
 /* $HOME where it is absolute, else the home of the passwd entry, normalised; "" where there is none. */
 int session_home_dir(char *out, size_t size) MUST_USE;
 

@@ -130,6 +130,8 @@ struct run_command {
 struct run_fork {
 	const char *origin;          /* the session; NULL: the run has its own */
 	char **layers;               /* "SESSION/NUMBER" of each layer below, bottom first; empty: none */
+	/* Absolute: the system that it has (session/directories.h); NULL: that of its origin, or the host's. */
+	const char *root;
 };
 
 /* --publish */

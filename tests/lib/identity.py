@@ -12,7 +12,8 @@ import time
 
 PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-files", "atoll-init", "atoll-judge", "atoll-learn",
             "atoll-notify", "atoll-policy",
-            "atoll-log", "atoll-request", "atoll-stage", "atoll-secret", "atoll-probe", "atoll-token", "atoll-top",
+            "atoll-log", "atoll-request", "atoll-stage", "atoll-secret", "atoll-probe", "atoll-template",
+            "atoll-token", "atoll-top",
             "atoll-verify", "atoll-front", "atolld")
 
 

@@ -68,6 +68,8 @@ static const struct key keys[] = {
 	{ K(SANDBOX), "env_exact", ATOLL_TYPE_STRINGS, "the whole environment of the command" },
 	{ K(SANDBOX) | K(SHAPE), "home_from", ATOLL_TYPE_STRING,
 	  "a directory, absolute, that is staged as the home inside; a fork needs the same" },
+	{ K(SANDBOX), "root", ATOLL_TYPE_STRING,
+	  "the name of an imported system, which it has in the place of the machine's" },
 	{ K(SANDBOX) | K(SHAPE), "user_name", ATOLL_TYPE_STRING, "what the user is called inside" },
 	{ K(SANDBOX), "umask", ATOLL_TYPE_U64, "of the command; 022" },
 	{ K(SANDBOX), "publish", ATOLL_TYPE_STRINGS, "[HOSTPORT:]PORT of the inside" },

@@ -31,6 +31,7 @@ const struct cmd *const cmd_table[] = {
 	&cmd_serve,
 	&cmd_snapshot,
 	&cmd_stop,
+	&cmd_template,
 	&cmd_token,
 	&cmd_top,
 	&cmd_trust,

@@ -165,13 +165,15 @@ static const struct attempt {
 	bool is_file;
 } attempts[] = {
 	{ "read a file of the place", read_place,
-	  MAY(POLICY) | MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_READING) | MAY(STAGE_WRITING) | MAY(FILES) |
+	  MAY(POLICY) | MAY(SECRET) | MAY(TEMPLATE) | MAY(TOKEN) | MAY(STAGE_READING) |
+	  MAY(STAGE_WRITING) | MAY(FILES) |
 		  MAY(STAGE_BASE) | MAY(JUDGE_COMMAND), true },
 	{ "write to a file of the place", write_place,
-	  MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
-	{ "make a file in the place", make_in_place, MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
+	  MAY(SECRET) | MAY(TEMPLATE) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
+	{ "make a file in the place", make_in_place,
+	  MAY(SECRET) | MAY(TEMPLATE) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
 	{ "remove a file of the place", remove_in_place,
-	  MAY(SECRET) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
+	  MAY(SECRET) | MAY(TEMPLATE) | MAY(TOKEN) | MAY(STAGE_WRITING) | MAY(FILES), true },
 	{ "read a file elsewhere", read_elsewhere, MAY(POLICY) | MAY(JUDGE_COMMAND), true },
 	{ "write to a file elsewhere", write_elsewhere, 0, true },
 	{ "make a file elsewhere", make_elsewhere, 0, true },
@@ -199,6 +201,7 @@ static int confine(enum confine_program program, struct err *err)
 	};
 	static const uint64_t rights[CONFINE_PROGRAM_COUNT] = {
 		[CONFINE_SECRET] = WRITE, [CONFINE_TOKEN] = WRITE, [CONFINE_STAGE_READING] = READ,
+		[CONFINE_TEMPLATE] = WRITE,
 		[CONFINE_STAGE_WRITING] = WRITE, [CONFINE_FILES] = WRITE,
 		[CONFINE_STAGE_BASE] = READ,
 	};

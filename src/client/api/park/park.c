@@ -105,7 +105,7 @@ static int check_take(const struct atoll_sandbox *sandbox, const struct atoll_po
 		      const struct atoll_record *record, struct atoll_error *error)
 {
 	static const char *const settled[] = { "host_ports", "token", "record", "replay", "snapshot", "home_from",
-		"user_name" };
+		"root", "user_name" };
 	struct parked wanted;
 	int r = sandbox_check(sandbox, error);
 

@@ -41,6 +41,8 @@ static const struct option options[] = {
 	  OPTION_LIST, AT(setup.amendments.host_ports) },
 	{ 0, "degrade", "WALLS", "run without these walls (cgroup.memory,…) where this machine lacks them", OPTION_TEXT,
 	  AT(setup.amendments.degrade) },
+	{ 0, "root", "NAME", "with this system in the place of the machine's (atoll template)", OPTION_TEXT,
+	  AT(setup.amendments.root) },
 	{ 'C', "cwd", "DIR", "start the command in this directory", OPTION_TEXT, AT(setup.cwd) },
 	{ 0, "project", "DIR", "the project, instead of the nearest directory with .atoll.yaml or .git",
 	  OPTION_TEXT, AT(setup.project) },

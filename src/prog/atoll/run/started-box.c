@@ -42,6 +42,7 @@ static const struct start_field fields[] = {
 	{ "host_ports", FIELD_STRINGS, AT(host_ports) },
 	{ "home_from", FIELD_STRING, AT(starter.home_from) },
 	{ "user_name", FIELD_STRING, AT(starter.user_name) },
+	{ "root", FIELD_STRING, AT(setup.amendments.root) },
 	{ "origin", FIELD_STRING, AT(origin) },
 	{ "snapshot", FIELD_STRING, AT(snapshot) },
 	{ "policy", FIELD_FD, AT(setup.policy_fd) },
@@ -74,7 +75,7 @@ static const struct start_field fields[] = {
 };
 #undef AT
 
-enum { STARTED_ALONE = 11 };
+enum { STARTED_ALONE = 12 };
 
 static void started_done(struct started *started)
 {

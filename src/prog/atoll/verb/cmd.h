@@ -83,6 +83,7 @@ extern const struct cmd cmd_secret;
 extern const struct cmd cmd_serve;
 extern const struct cmd cmd_snapshot;
 extern const struct cmd cmd_stop;
+extern const struct cmd cmd_template;
 extern const struct cmd cmd_token;
 extern const struct cmd cmd_top;
 extern const struct cmd cmd_trust;
