@@ -26,6 +26,7 @@ import gate
 import mediation
 import monitoring
 import parking
+import serving
 import staging
 import verifying
 import workloads
@@ -371,6 +372,7 @@ SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30)
             "memory": (section_memory, 1, 1), "work": (section_work, 15, 9), "gate": (gate.section_gate, 100, 20),
             "mediation": (mediation.section_mediation, 200, 50),
             "monitor": (monitoring.section_monitor, 25, 7),
+            "service": (serving.section_service, 100, 20),
             "stage": (staging.section_stage, 100, 15), "stages": (section_stages, 200, 40),
             "verify": (verifying.section_verify, 200, 50)}
 
