@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unmodified E2B clients from npm against `atoll serve` (make check-agents; needs the npm registry)."""
+import http.server
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import threading
 import urllib.request
 
 import pytest
@@ -118,6 +121,53 @@ def test_the_newest_client_by_tls(sandbox, package):
     assert not [line for line in lines if not line["ok"]]
     first = json.loads(refused.stdout.splitlines()[0])
     assert first["call"] == "create" and not first["ok"], first
+
+
+class Model(http.server.BaseHTTPRequestHandler):
+    """Asks for each command in turn, and answers with what the last one wrote."""
+    commands = ("seq 1 100 >numbers; whoami", "exit 3", "awk '{s+=$1} END {print s}' numbers")
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append((self.headers["Authorization"], body))
+        results = [json.loads(one["content"]) for one in body["messages"] if one["role"] == "tool"]
+        message = {"role": "assistant", "content": f"The sum is {results[-1]['stdout'].strip()}." if results else ""}
+        if len(results) < len(self.commands):
+            arguments = json.dumps({"command": self.commands[len(results)]})
+            message = {"role": "assistant", "content": None, "tool_calls": [
+                {"id": f"call-{len(results)}", "type": "function",
+                 "function": {"name": "shell", "arguments": arguments}}]}
+        text = json.dumps({"choices": [{"message": message}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_agent_of_the_examples(served, package, tmp_path):
+    """doc/examples/agent.mjs beside the package, as a newcomer has it; the model is ours."""
+    shutil.copy(ROOT / "doc" / "examples" / "agent.mjs", tmp_path)
+    (tmp_path / "node_modules").symlink_to(package(VERSIONS[0]).parent)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model) as model:
+        model.seen = []
+        threading.Thread(target=model.serve_forever, daemon=True).start()
+        environment = {**os.environ, **served, "MODEL_KEY": "sk-of-the-model",
+                       "MODEL_URL": f"http://127.0.0.1:{model.server_address[1]}/v1"}
+        done = subprocess.run(["node", "agent.mjs", "Add the numbers up to 100."], cwd=tmp_path, env=environment,
+                              check=False, capture_output=True, text=True, timeout=300)
+        model.shutdown()
+    assert (done.returncode, done.stdout) == (0, "The sum is 5050.\n"), done
+    assert [line[2:] for line in done.stderr.splitlines()] == list(Model.commands)
+    results = [json.loads(one["content"]) for one in model.seen[-1][1]["messages"] if one["role"] == "tool"]
+    assert results[0] == {"exit": 0, "stdout": "user\n", "stderr": ""} and results[1]["exit"] == 3, results
+    assert model.seen[0][0] == "Bearer sk-of-the-model"
+    request = urllib.request.Request(served["E2B_API_URL"] + "/v2/sandboxes",
+                                     headers={"X-API-KEY": served["E2B_API_KEY"]})
+    with urllib.request.urlopen(request) as answer:
+        assert json.load(answer) == [], "it was killed"
 
 
 def test_the_command_line_of_e2b(served, package, tmp_path):
