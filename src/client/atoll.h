@@ -372,6 +372,13 @@ ATOLL_API int atoll_update(atoll_sandbox *sandbox, const atoll_record *update, u
 ATOLL_API int atoll_change(atoll_sandbox *sandbox, const atoll_policy *policy, uint64_t *ticket,
 			   atoll_record **result, struct atoll_error *error);
 
+/*
+ * Has these put into its requests over TLS, instead of those before: host, name, value, … and NULL. Hosts are exact
+ * names, whose requests the policy reads (http or inject), else ATOLL_E_POLICY. They end with the sandbox.
+ */
+ATOLL_API int atoll_set_headers(atoll_sandbox *sandbox, const char *const *headers, uint64_t *ticket,
+				atoll_record **result, struct atoll_error *error);
+
 /* Result: the numbers that `atoll top` shows and the policy's name; "changes" only where something can be staged. */
 ATOLL_API int atoll_sample(atoll_sandbox *sandbox, uint64_t *ticket, atoll_record **result,
 			   struct atoll_error *error);

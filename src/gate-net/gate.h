@@ -17,6 +17,7 @@
 #include "gate-net/certificates.h"
 #include "gate-net/host-ports.h"
 #include "gate-net/names.h"
+#include "gate-net/owner-headers.h"
 #include "gate-net/policy-change.h"
 #include "gate-net/publish.h"
 #include "gate-net/questions.h"

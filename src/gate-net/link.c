@@ -110,3 +110,15 @@ void gate_say_policy(struct net_gate *gate, const void *bytes, size_t size)
 	frame_begin(&gate->run->out, GATE_POLICY);
 	gate_send(gate, fd < 0 ? fd : frame_end(&gate->run->out), &fd, 1);
 }
+
+void gate_say_headers(struct net_gate *gate, const char *const *triples)
+{
+	struct buf *out = &gate->run->out;
+
+	frame_begin(out, GATE_HEADERS);
+	frame_put_strv(out, triples);
+	gate_send(gate, frame_end(out), NULL, 0);
+	/* They may be credentials, and the next frame begins over them, or not. */
+	if (out->bytes)
+		explicit_bzero(out->bytes, out->capacity);
+}

@@ -48,6 +48,9 @@ void gate_measure(struct net_gate *gate);
 /* Whether anybody is asked, where that is new to it. After gate_is_there(). */
 void gate_say_asking(struct net_gate *gate, bool is_on);
 
+/* Headers to put into requests (owner-headers.h). */
+void gate_say_headers(struct net_gate *gate, const char *const *triples);
+
 /* Another policy (policy-change.h), as bytes of a snapshot. */
 void gate_say_policy(struct net_gate *gate, const void *bytes, size_t size);
 

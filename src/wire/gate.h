@@ -40,6 +40,7 @@ enum gate_message {
 	GATE_MEASURE,            /* -> GATE_MEASURED */
 	GATE_ANSWER,             /* struct gate_answer: what becomes of a GATE_ASK */
 	GATE_ASKING,             /* u32 1: what the policy asks about is asked about; 0: it is refused, as at first */
+	GATE_HEADERS,            /* vector of headers.h: these are put into requests from now on, instead of others */
 	/* gate -> box */
 	GATE_READY = 64,         /* confined; nothing was read from the sandbox before */
 	GATE_LOOKUP,             /* struct gate_lookup */

@@ -17,7 +17,7 @@
  * what stands behind these, "lasting", "tag" and "user" of LINK_RUN, and the box takes the snapshot that a policy wants
  * before that.
  */
-enum { LINK_PROTOCOL_LOWEST = 1, LINK_PROTOCOL = 3 };
+enum { LINK_PROTOCOL_LOWEST = 1, LINK_PROTOCOL = 4 };
 
 /* A bit of LINK_SUBSCRIBE, since protocol 2: of commands those alone that this client runs. */
 #define LINK_OWN_COMMANDS (UINT64_C(1) << 63)
@@ -72,6 +72,7 @@ enum link_message {
 	LINK_LABELS,             /* u64 ticket, fields: "labels" */
 	LINK_ROW,                /* in "rows": fields */
 	LINK_FILE,               /* u64 ticket, request of wire/files.h; -> what it says there, "file" or "socket" */
+	LINK_HEADERS,            /* u64 ticket, vector of headers.h (since 4) */
 	/* box -> client */
 	LINK_WELCOME = 96,       /* u32 protocol, fields: "id", "atoll" */
 	LINK_REPLY,              /* u64 ticket, u32 enum err_code; where that is 0 fields, else those of an error */

@@ -218,6 +218,19 @@ call('fork', async () => {
   same(await made[0].files.read('forked'), 'yes')
   await made[0].kill()
 })
+call('network rules', async () => {
+  if (!sandbox.updateNetwork) return 'not in this version'
+  const rules = (host, value) => ({ rules: { [host]: [{ transform: { headers: { 'X-Key': value } } }] } })
+  const made = await Sandbox.create({ network: rules('read.example', 'one') })
+  try {
+    await made.updateNetwork(rules('read.example', 'two'))
+    const error = await fails(() => made.updateNetwork(rules('other.example', 'two')))
+    same([error.message.includes('403'), error.message.includes('other.example')], [true, true])
+    await fails(() => Sandbox.create({ network: rules('other.example', 'one') }))
+  } finally {
+    await made.kill()
+  }
+})
 call('kill while a command runs', async () => {
   const other = await Sandbox.create({ timeoutMs: 60000 })
   const command = await other.commands.run('sleep 1000', { background: true })

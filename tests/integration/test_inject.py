@@ -15,6 +15,7 @@ import pytest
 
 from atoll import wait_until
 from gate import LOOPBACK, Listener, Web, gate_of, policy_text, test_hosts
+from library import host, needs_library  # noqa: F401
 from model import Model
 
 pytestmark = pytest.mark.needs("openssl", "curl")
@@ -123,6 +124,62 @@ def test_it_arrives_and_is_not_inside(sandbox, certificates, server):
     assert f"[{entry['rule']}]" in line and entry["rule"].startswith("network.allow["), line
     assert KEY not in done.out + done.err + log + json.dumps(done.report) + text
     assert not entries(sandbox, done, "alert")
+
+
+SET = """
+box = context.find({session!r})
+try:
+    box.request("set_headers", (ctypes.c_char_p * {count})(*{headers!r}, None))
+    print("set")
+except Error as error:
+    print(error.code, error)
+"""
+
+
+@needs_library
+def test_headers_of_the_owner_come_and_go(sandbox, certificates, server, host):
+    """By libatoll, while it runs; the policy has the requests read, and says nothing of these headers."""
+    keep(sandbox)
+    value = "sk-of-the-owner-0123456789"
+    rules = (f"{{host: web.test, ports: [{server.port}], http: [{{methods: [GET]}}]}}",
+             f"{{host: other.test, ports: [{server.port}]}}",
+             rule(server, "header: x-api-key, secret: model", more="http: [{methods: [GET]}],"))
+    line = sandbox.command_line([], policy=policy(sandbox, *rules), options=["-d"])
+    session = sandbox.run_outside(line, env=outside(certificates)).out.strip()
+
+    def set_headers(*headers):
+        words = [one.encode() for one in headers]
+        return host.program(SET.format(session=session, count=len(words) + 1, headers=words)).strip()
+
+    def get(path="/a", name="web.test", scheme="https", options=""):
+        done = sandbox.run_atoll("exec", session, "--", "curl", "-sSi", "-H", "authorization: of the sandbox",
+                                 *options.split(), f"{scheme}://{name}:{server.port}{path}")
+        return done.out.replace("\r", "")
+    try:
+        assert set_headers("web.test", "Authorization", value, "web.test", "x-second", "2",
+                           "web.test", "x-api-key", "not the secret of the policy") == "set"
+        said = get("/echo")
+        assert said.endswith("ok\n") and "[redacted by atoll]" in said and value not in said, said
+        seen = {key.lower(): text for key, text in server.seen[-1][2].items()}
+        assert (seen["authorization"], seen["x-second"], seen["x-api-key"]) == (value, "2", KEY)
+        # The same by HTTP/1.1 and by HTTP/2 from inside.
+        assert "ok\n" in get(options="--http1.1") and server.seen[-1][2]["Authorization"] == value
+        # They are of this host; what the policy refuses it refuses as before.
+        assert "ok\n" in get(name="other.test", options="-k")
+        assert value not in str(server.seen[-1]) and "of the sandbox" in str(server.seen[-1])
+        count = len(server.seen)
+        assert " 403" in get(options="-X POST").splitlines()[0] and len(server.seen) == count
+        for wrong in (("other.test", "x-a", "b"), ("*.web.test", "x-a", "b"), ("web.test", "host", "b"),
+                      ("web.test", "x-a", "b\nc: d"), ("web.test", "x-a")):
+            assert not set_headers(*wrong).startswith("set"), wrong
+        assert "ok\n" in get() and server.seen[-1][2]["x-second"] == "2"
+        assert set_headers("web.test", "x-second", "3") == "set" and "ok\n" in get()
+        assert server.seen[-1][2]["x-second"] == "3" and "of the sandbox" in str(server.seen[-1])
+        assert set_headers() == "set" and "ok\n" in get() and "x-second" not in server.seen[-1][2]
+        log = sandbox.audit_log(session).read_text()
+        assert value not in log and '"headers":[{"host":"web.test","name":"Authorization"}' in log
+    finally:
+        sandbox.run_atoll("stop", session)
 
 
 @pytest.mark.parametrize("inject, value, path, header, wanted", [

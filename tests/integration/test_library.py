@@ -1134,7 +1134,8 @@ def test_a_box_of_another_time_is_understood_or_said_so(host):
         assert error.code == E_PROTOCOL and "older atoll" in error.what, error
         handle.request("freeze")
         for what in (("hold", None), ("look", Record(LOOK, look="list")), ("commands", U(0)),
-                     ("attach", U(1), None), ("close_input", U(1)), ("exec", Record(COMMAND, argv=["true"], tag="x")),
+                     ("attach", U(1), None), ("close_input", U(1)), ("set_headers", None),
+                     ("exec", Record(COMMAND, argv=["true"], tag="x")),
                      ("exec", Record(COMMAND, argv=["true"], streams="pipe", keep=1))):
             assert refused(handle, *what).code == E_PROTOCOL
         demanding = Context(own_commands=1).find(box.id)
@@ -1143,7 +1144,7 @@ def test_a_box_of_another_time_is_understood_or_said_so(host):
         assert demanding.until(END).get("ended") == b"unreachable"
         fake.close()
         def newer(client, low, high):
-            assert (low, high) == (1, 3), (low, high)
+            assert (low, high) == (1, 4), (low, high)
             client.send(frame(96, u32(7)))
             return False
         fake = Fake(box, newer)
@@ -1173,7 +1174,7 @@ def test_a_library_of_another_time_is_understood_or_told_so(sandbox):
     with Link(sandbox, session, protocol=(1, 1)) as older:
         assert older.protocol == 1
         assert older.request(control.SAMPLE)[1]["commands"] == 1
-    for low, high in ((4, 9), (0, 0), (2, 1)):
+    for low, high in ((control.PROTOCOL + 1, 9), (0, 0), (2, 1)):
         with Link(sandbox, session, protocol=(low, high)) as other:
             assert other.protocol == control.PROTOCOL
             with pytest.raises(ConnectionError):

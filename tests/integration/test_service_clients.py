@@ -21,6 +21,8 @@ VERSIONS = ("2.51.0", "2.38.3", "2.19.0")
 INTERPRETER = "@e2b/code-interpreter"
 INTERPRETER_SCRIPT = ROOT / "tests" / "clients" / "interpreter.mjs"
 INTERPRETER_VERSION = "2.8.0"
+# The requests to one host are read, so that a client may set headers of them.
+READING = "network: {allow: [{host: read.example, ports: [443], http: [{methods: [GET]}]}]}\n"
 
 pytestmark = [
     pytest.mark.needs("npm", "node"),
@@ -70,9 +72,9 @@ def results():
 @pytest.fixture
 def served(sandbox):
     """Variables for a client of `atoll serve`."""
-    words = [str(sandbox.programs.atoll), "serve", "--listen", "127.0.0.1:0", "--json"]
-    if not sandbox.identity.is_root:
-        words += ["--policy", str(sandbox.policy(DEGRADED, "service-test.yaml"))]
+    text = "atoll: 1\nextends: service-base\n" if sandbox.identity.is_root else DEGRADED
+    policy = sandbox.policy(text + READING, "service-test.yaml")
+    words = [str(sandbox.programs.atoll), "serve", "--listen", "127.0.0.1:0", "--json", "--policy", str(policy)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, **sandbox.popen_keywords()) as server:
         said = json.loads(server.stdout.readline())
         yield {"E2B_API_KEY": said["key"], "E2B_API_URL": said["url"], "E2B_SANDBOX_URL": said["url"]}

@@ -4,6 +4,7 @@ import base64
 import errno
 import hashlib
 import fcntl
+import json
 import os
 import subprocess
 import time
@@ -11,7 +12,10 @@ import time
 import pytest
 
 from atoll import wait_until
+from gate import policy_text
 from service import OPERATIONS, Service
+
+DEGRADE = "degrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n"
 
 
 @pytest.fixture
@@ -288,12 +292,65 @@ def test_a_network_rule_only_takes_away(service):
     for wrong, what in (({"allow_out": ["10.0.0.0/8"], "internet": 0}, "10.0.0.0/8"),
                         ({"allow_out": ["127.0.0.1"], "deny_out": ["0.0.0.0/0"]}, "127.0.0.1"),
                         ({"deny_out": ["nonsense/x"]}, "nonsense/x"),
-                        ({"rules": ["a.example", "X-A", "b"]}, "headers")):
+                        ({"rules": ["*.a.example", "X-A", "b"]}, "*.a.example"),
+                        ({"rules": ["a.example", "X A", "b"]}, "X A"),
+                        ({"rules": ["a.example", "Host", "b"]}, "Host"),
+                        ({"rules": ["a.example", "X-A", "b\r\nX-B: c"]}, "X-A"),
+                        ({"rules": ["a.example", "X-A", "b"] * 65}, "too many")):
         reply = service.ask("CREATE", **wrong)
         assert reply.status == 400 and what in reply["message"], reply
+    # Nothing reads requests under this policy, and nothing of the client's has them read.
+    reply = service.ask("CREATE", rules=["a.example", "X-A", "b"])
+    assert reply.status == 403 and "a.example" in reply["message"], reply
+    reply = service.ask("NETWORK", sandbox=closed["sandbox"], rules=["a.example", "X-A", "b"])
+    assert reply.status == 403 and service.ask("GET", sandbox=closed["sandbox"])["internet"] == 0
+    assert service.ask("CREATE", rules=["a.example", "X-A", "${e2b.secrets.mine}"]).status == 501
     assert service.ask("NETWORK", sandbox=closed["sandbox"], internet=1).status == 204
     assert service.ask("GET", sandbox=closed["sandbox"])["internet"] == 1
     assert len(service.list()) == 3
+
+
+def test_headers_of_a_client_are_the_gates_business(service):
+    """What requests get them, tests/integration/test_inject.py shows."""
+    text = policy_text(["{host: web.test, ports: [443], http: [{methods: [GET]}]}"], extends="service-base",
+                       more="  default: deny\n" + ("" if service.sandbox.identity.is_root else DEGRADE))
+    added = service.sandbox.run_outside([service.directory / "atolld", "key", "add", "reads", *service.options,
+                                         "--policy", service.sandbox.policy(text, "reads.yaml")])
+    key = added.out.strip()
+    value = "Bearer sk-of-the-client-0123456789"
+
+    def names(box):
+        """Of each time that its headers were set."""
+        found = json.loads(service.sandbox.run_atoll("ps", "--json").out)
+        session, = [one["session"] for one in found if one.get("name") == box["sandbox"]]
+        lines = [json.loads(line) for line in service.sandbox.audit_log(session).read_text().splitlines()]
+        return [[(one["host"], one["name"]) for one in line["detail"]["headers"]] for line in lines
+                if line["type"] == "policy.change" and line["detail"].get("change") == "headers"]
+    made = service.ask("CREATE", key=key, rules=["WEB.test", "X-Mine", value, "web.test", "X-Second", "2"])
+    assert made.status == 201, made
+    own = {"sandbox": made["sandbox"], "key": key}
+    first = [("web.test", "X-Mine"), ("web.test", "X-Second")]
+    assert names(made) == [first]
+    refused = service.ask("NETWORK", rules=["other.test", "X-Mine", "3"], **own)
+    assert refused.status == 403 and "other.test" in refused["message"], refused
+    assert names(made) == [first]
+    assert service.ask("NETWORK", rules=["web.test", "X-Second", "4"], **own).status == 204
+    assert service.ask("NETWORK", internet=0, **own).status == 204
+    assert names(made) == [first, first[1:], []]
+    assert service.ask("NETWORK", rules=["web.test", "X-Second", "4"], **own).status == 204
+    fork = service.ask("FORK", **own).rows[0]
+    assert names(fork) == [first[1:]]
+    # The next daemon leaves them there; what begins again gets them again. They are told to nobody.
+    service.kill()
+    service.start()
+    own["sandbox"] = fork["sandbox"]
+    assert names(fork) == [first[1:]]
+    assert service.ask("PAUSE", memory=0, **own).status == 204
+    assert service.ask("CONNECT", **own).status == 201
+    assert names(fork) == [first[1:]]
+    assert "rules" not in service.ask("GET", **own).values
+    logs = [path.read_text() for path in (service.sandbox.state / "atoll").glob("**/*.jsonl")]
+    assert len(logs) > 2 and not any("sk-of-the-client" in log for log in logs)
 
 
 def test_a_fork_has_the_network_of_its_parent(service):

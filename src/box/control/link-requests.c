@@ -195,6 +195,26 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return link_reply_failure(client, ticket, r, &err);
 }
 
+static int on_headers(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct client *client = context;
+	const struct owner_headers_asker by = { client->uid, client->pid };
+	uint64_t ticket = frame_get_u64(frame);
+	cleanup_free char **triples = frame_get_strv(frame);
+	struct err err = { 0 };
+	int r;
+
+	if (frame_finish(frame) < 0)
+		return -EBADMSG;
+	if (link_is_ending(client, ticket))
+		return 0;
+	r = owner_headers_change(&client->box->gates.net, (const char *const *)triples, &by, &err);
+	if (r < 0)
+		return link_reply_error(client, ticket, &err);
+	link_reply_done(client, ticket);
+	return 0;
+}
+
 static int on_deadline(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct client *client = context;
@@ -435,6 +455,7 @@ static const struct frame_rule rules[] = {
 	{ LINK_FREEZE, LINKED, REQUEST_MAX, 0, 0, on_freeze },
 	{ LINK_THAW, LINKED, REQUEST_MAX, 0, 0, on_thaw },
 	{ LINK_POLICY, LINKED, REQUEST_MAX, 1, 1, on_policy },
+	{ LINK_HEADERS, LINKED, FRAME_MESSAGE_MAX, 0, 0, on_headers },
 	{ LINK_DEADLINE, LINKED, REQUEST_MAX, 0, 0, on_deadline },
 	{ LINK_SAMPLE, LINKED, REQUEST_MAX, 0, 0, on_sample },
 	{ LINK_QUESTIONS, LINKED, REQUEST_MAX, 0, 0, on_questions },

@@ -125,6 +125,23 @@ int atoll_change(atoll_sandbox *sandbox, const atoll_policy *policy, uint64_t *t
 	return sandbox_request(sandbox, &request, ticket, result, error);
 }
 
+int atoll_set_headers(atoll_sandbox *sandbox, const char *const *headers, uint64_t *ticket, atoll_record **result,
+		      struct atoll_error *error)
+{
+	struct request request = { 0 };
+	struct buf out;
+	int r = sandbox_check(sandbox, error);
+
+	if (r == 0)
+		r = sandbox_need(sandbox, 4, error);
+	if (r < 0)
+		return r;
+	request.out = &out;
+	request.ticket = sandbox_begin(sandbox, &out, LINK_HEADERS);
+	frame_put_strv(&out, headers);
+	return sandbox_request(sandbox, &request, ticket, result, error);
+}
+
 int atoll_answer(atoll_sandbox *sandbox, const atoll_record *question, const atoll_record *answer, uint64_t *ticket,
 		 atoll_record **result, struct atoll_error *error)
 {

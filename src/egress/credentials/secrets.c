@@ -266,6 +266,7 @@ void gate_secrets_done(struct gate_secrets *secrets)
 {
 	scanner_free(secrets->scanner);
 	free(secrets->injections);
+	owner_headers_done(&secrets->headers);
 	if (secrets->memory) {
 		explicit_bzero(secrets->memory, secrets->memory_size);
 		munmap(secrets->memory, secrets->memory_size);

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "egress/credentials/inject.h"
+#include "egress/credentials/owner-headers.h"
 #include "egress/credentials/scan.h"
 #include "policy/policy.h"
 
@@ -24,6 +25,7 @@ struct gate_secret {
 struct gate_secrets {
 	struct gate_secret items[POLICY_SECRETS_MAX + POLICY_CANARY_FILES_MAX];
 	size_t count;
+	struct owner_headers headers;             /* not of the policy */
 	struct injection *injections;             /* owned: each rule that injects, with its value */
 	size_t injection_count;
 	struct scanner *scanner;                  /* owned; words as below */

@@ -191,6 +191,18 @@ static int on_policy(void *context, struct frame *frame, int *fds, size_t fd_cou
 	return 0;
 }
 
+/* The box has checked them; ours is the same check once more. */
+static int on_headers(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	struct gate *gate = context;
+	cleanup_free char **triples = frame_get_strv(frame);
+	int r = frame_finish(frame);
+
+	(void)fds;
+	(void)fd_count;
+	return r < 0 ? -EBADMSG : owner_headers_set(&gate->secrets.headers, (const char *const *)triples);
+}
+
 static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct gate *gate = context;
@@ -220,6 +232,7 @@ static const struct frame_rule box_rules[] = {
 	{ GATE_ANSWER, 1 << GATE_SERVING, 2048, 0, 0, on_answer },
 	{ GATE_ASKING, 1 << GATE_SERVING, 64, 0, 0, on_asking },
 	{ GATE_STOP, 1 << GATE_NEW | 1 << GATE_SERVING, 64, 0, 0, on_stop },
+	{ GATE_HEADERS, 1 << GATE_NEW | 1 << GATE_SERVING, FRAME_MESSAGE_MAX, 0, 0, on_headers },
 	{ GATE_INTRODUCE, 1 << GATE_NEW, 64, 1, FRAME_FD_MAX, on_introduce },
 };
 

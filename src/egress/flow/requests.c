@@ -430,6 +430,8 @@ static bool on_outgoing(void *context, struct exchange_record *record, struct ht
 		*ret_problem = override_find(head, record->method, &requests->server, requests->gate->policy);
 	if (!*ret_problem)
 		*ret_problem = find_downgrade(requests);
+	if (!*ret_problem && owner_headers_put(&requests->gate->secrets.headers, &requests->server, head) < 0)
+		*ret_problem = "the headers that the owner of the sandbox sets cannot be put in";
 	if (!*ret_problem)
 		*ret_problem = put_secrets(requests, record, head, target, ret_owned);
 	if (!*ret_problem && record->secrets)
@@ -483,6 +485,8 @@ static void on_incoming(void *context, struct exchange_record *record, struct ht
 		    strlen(secrets->injections[i].secret) < SCAN_WORD_MIN &&
 		    inject_redact(&secrets->injections[i], head) < 0)
 			head->field_count = 0;
+	if (owner_headers_redact(&secrets->headers, head) < 0)
+		head->field_count = 0;
 	redact_words(requests, head);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "base/secret-name.h"
+#include "base/header-name.h"
 #include "base/str.h"
 #include "lang/bind/bind.h"
 
@@ -18,27 +19,11 @@ static struct draft_inject *inject_of(struct binder *binder)
 	return &((struct draft_net *)binder->rule)->inject;
 }
 
-/* These say how a request is framed and where it goes, which is not for a rule to say. */
-static bool is_own_header(const char *name)
-{
-	static const char *const own[] = {
-		"host", "content-length", "transfer-encoding", "connection", "proxy-connection", "keep-alive", "te",
-		"trailer", "upgrade", "expect",
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		if (strcasecmp(own[i], name) == 0)
-			return true;
-	return false;
-}
-
 static void bind_header(struct binder *binder, const struct key *key, const struct node *node)
 {
-	static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-
-	if (!node->text[0] || node->text[strspn(node->text, token)])
+	if (!header_name_is_valid(node->text))
 		bind_expected(binder, node, "the name of a header");
-	else if (is_own_header(node->text))
+	else if (header_name_is_framing(node->text))
 		diag_add(binder->diags, node->place, "\"%.60s\" is a header that no secret goes into", node->text);
 	else
 		inject_of(binder)->header = node->text;

@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
+#include "service/launcher/rules.h"
 #include "service/launcher/snapshots.h"
 
 /* Another name of "base": its clients ask for it unless they are told otherwise. */
@@ -66,6 +67,16 @@ bool control_check_quotas(struct call *call, uint64_t count)
 	return true;
 }
 
+static bool check_rules(struct call *call)
+{
+	struct err err = { 0 };
+	uint32_t status = rules_check(call->message, &err);
+
+	if (status)
+		call_fail_err(call, status, &err);
+	return status == 0;
+}
+
 /* What is not served is refused by name, before anything is made. */
 static bool check_asked(struct call *call)
 {
@@ -75,7 +86,7 @@ static bool check_asked(struct call *call)
 		call_fail(call, 501, NULL, "volumeMounts: this service has no volumes");
 		return false;
 	}
-	return true;
+	return check_rules(call);
 }
 
 void control_create(struct call *call)
@@ -168,18 +179,50 @@ static void network_done(struct sandbox *sandbox, struct call *call, const struc
 	call_reply(call, 204);
 }
 
-void control_network(struct call *call)
+/* False: the call was answered. */
+static bool find_policy(struct call *call, struct policy_found *ret_found)
+{
+	struct err err = { 0 };
+	int r = lifecycle_policy(call->sandbox, call->message, ret_found, &err);
+
+	if (r < 0)
+		call_fail_err(call, r == -EINVAL ? 400 : 500, &err);
+	return r >= 0;
+}
+
+static void change_policy(struct sandbox *sandbox, struct call *call)
 {
 	struct atoll_error error = { .size = sizeof error };
 	struct policy_found found;
-	struct err err = { 0 };
 	uint64_t ticket = 0;
-	int r = lifecycle_policy(call->sandbox, call->message, &found, &err);
+	int r;
 
-	if (r < 0) {
-		call_fail_err(call, r == -EINVAL ? 400 : 500, &err);
+	if (!find_policy(call, &found))
 		return;
-	}
-	r = atoll_change(call->sandbox->handle, found.policy, &ticket, NULL, &error);
-	await_answer(call->sandbox, call, r, ticket, &error, network_done);
+	r = atoll_change(sandbox->handle, found.policy, &ticket, NULL, &error);
+	await_answer(sandbox, call, r, ticket, &error, network_done);
+}
+
+static void rules_done(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
+{
+	if (outcome->code)
+		call_fail_atoll(call, outcome->code, outcome->what, outcome->hint);
+	else
+		change_policy(sandbox, call);
+}
+
+/* Headers first: what of them cannot be is refused before anything has changed. */
+void control_network(struct call *call)
+{
+	struct sandbox *sandbox = call->sandbox;
+	const struct service_message *before = sandbox->network.message ? sandbox->network.message :
+									  sandbox->made.message;
+	struct policy_found found;
+
+	if (!check_rules(call) || !find_policy(call, &found))
+		return;
+	if (rules_are_there(before) || rules_are_there(call->message))
+		rules_set(sandbox, call->message, call, rules_done);
+	else
+		change_policy(sandbox, call);
 }

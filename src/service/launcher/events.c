@@ -5,6 +5,7 @@
 #include "service/launcher/inside/commands.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/pool.h"
+#include "service/launcher/rules.h"
 #include "service/launcher/tidy.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/inside/watches.h"
@@ -22,14 +23,12 @@ static void begun_again(struct sandbox *sandbox)
 	(void)!tidy_hold(sandbox->daemon);
 }
 
-static void on_ready(struct sandbox *sandbox)
+/* It is as it was asked for: from now on it is there. */
+static void on_made(struct sandbox *sandbox)
 {
 	struct call *call = sandbox->creator;
 	struct policy_found found;
 
-	sandbox->is_known = true;
-	if (sandbox->state != SANDBOX_CREATING)
-		return;
 	sandbox->creator = NULL;
 	sandbox->state = SANDBOX_RUNNING;
 	if (sandbox->beginning.stored[0])
@@ -48,6 +47,39 @@ static void on_ready(struct sandbox *sandbox)
 	metrics_begin(sandbox);
 	if (lifecycle_policy(sandbox, NULL, &found, NULL) == 0)
 		pool_want(sandbox->daemon, &found, !sandbox->beginning.is_pooled);
+}
+
+/* Without its headers nobody gets it: it ends, and what it began with is stored again. */
+static void rules_are_set(struct sandbox *sandbox, struct call *unused, const struct outcome *outcome)
+{
+	struct call *call = sandbox->creator;
+	uint64_t ticket = 0;
+
+	if (!outcome->code && sandbox->state == SANDBOX_CREATING) {
+		on_made(sandbox);
+		return;
+	}
+	/* Whose end is told elsewhere. */
+	if (outcome->code == ATOLL_E_GONE || sandbox->state != SANDBOX_CREATING)
+		return;
+	sandbox->creator = NULL;
+	if (call)
+		lifecycle_failed(call, outcome->code, outcome->what, outcome->hint);
+	(void)!atoll_stop(sandbox->handle, 0, &ticket, NULL, NULL);
+}
+
+static void on_ready(struct sandbox *sandbox)
+{
+	const struct service_message *said = sandbox->network.message ? sandbox->network.message :
+									sandbox->made.message;
+
+	sandbox->is_known = true;
+	if (sandbox->state != SANDBOX_CREATING)
+		return;
+	if (rules_are_there(said))
+		rules_set(sandbox, said, NULL, rules_are_set);
+	else
+		on_made(sandbox);
 }
 
 static void on_failed(struct sandbox *sandbox, const atoll_record *event)

@@ -139,10 +139,6 @@ int narrowing_write(struct buf *out, const struct service_message *request, stru
 	bool is_closed = service_number(request, "internet", 1) == 0 || denies_all(denied);
 	int r;
 
-	if (service_strings(request, "rules") && service_strings(request, "rules")[0])
-		return refuse(err, "rules", service_strings(request, "rules")[0],
-			      "has headers to set, which this service does not do yet; name a secret in the policy "
-			      "of the key (inject)");
 	if (!is_closed && (!denied || !*denied))
 		return 0;
 	buf_put_text(out, "atoll: 1\nnetwork:\n");
