@@ -227,7 +227,7 @@ static int add_place(const struct certificates *certificates, struct plan *plan,
 	enum file_class class;
 	size_t rule;
 
-	if (!certificates->files[place->file].bytes || path_real(place->path, real, sizeof real) < 0)
+	if (!certificates->files[place->file].bytes || plan_real(plan, place->path, real) < 0)
 		return 0;
 	class = policy_classify(plan->input->policy, real, &rule);
 	if (class == FILE_HIDDEN || class == FILE_MASK || class == FILE_SCRATCH || is_planned(plan, real))

@@ -6,10 +6,13 @@
  * writable by nobody else. Root follows XDG_* only into directories that root owns: `sudo -E` hands root the
  * variables of a user, who could then swap one root-owned file for another.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -245,4 +248,43 @@ int session_root_path(const char *state_dir, const char *name, char *out, size_t
 			str_format(path, sizeof path, "%s/" ROOTS_NAMES "/%s/" ROOTS_TREE, state_dir, name) : -ENOENT;
 
 	return r < 0 ? r : path_real(path, out, size);
+}
+
+bool session_stages_root(const char *state_dir, const char *session)
+{
+	enum { TREES_MAX = 1 << 20 };
+	cleanup_free char *bytes = NULL;
+	char path[PATH_MAX], roots[PATH_MAX];
+	size_t size = 0;
+
+	if (str_format(path, sizeof path, "%s/sessions/%s/stage/trees", state_dir, session) < 0 ||
+	    str_format(roots, sizeof roots, "%s/" ROOTS_TREES "/", state_dir) < 0 ||
+	    fd_read_file_at(AT_FDCWD, path, TREES_MAX, &bytes, &size) < 0)
+		return false;
+	return memmem(bytes, size, roots, strlen(roots));
+}
+
+int session_each_root(const char *state_dir, int (*each)(void *context, const char *name, uint64_t made_ms),
+		      void *context)
+{
+	struct dirent **names = NULL;
+	char path[PATH_MAX];
+	int count, r = str_format(path, sizeof path, "%s/" ROOTS_NAMES, state_dir);
+
+	if (r < 0)
+		return r;
+	count = scandir(path, &names, NULL, alphasort);
+	r = count < 0 && errno != ENOENT ? -errno : 0;
+	for (int i = 0; i < count; i++) {
+		const char *name = names[i]->d_name;
+		struct stat st;
+
+		if (r >= 0 && session_root_name_is_valid(name) &&
+		    str_format(path, sizeof path, "%s/" ROOTS_NAMES "/%s", state_dir, name) == 0 &&
+		    lstat(path, &st) == 0)
+			r = each(context, name, (uint64_t)st.st_mtim.tv_sec * 1000);
+		free(names[i]);
+	}
+	free(names);
+	return r < 0 ? r : 0;
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -36,6 +37,13 @@ bool session_root_name_is_valid(const char *text);
 
 /* The system of this name, real, in out[size]. -ENOENT: there is none. */
 int session_root_path(const char *state_dir, const char *name, char *out, size_t size) MUST_USE;
+
+/* Calls for each name, in their order, with when it was given (since 1970) until one is negative: that; 0; -errno. */
+int session_each_root(const char *state_dir, int (*each)(void *context, const char *name, uint64_t made_ms),
+		      void *context) MUST_USE;
+
+/* Whether a session stages one of them. Reads a file of the session; false where it cannot. */
+bool session_stages_root(const char *state_dir, const char *session);
 
 /* $HOME where it is absolute, else the home of the passwd entry, normalised; "" where there is none. */
 int session_home_dir(char *out, size_t size) MUST_USE;

@@ -3,9 +3,12 @@
 import hashlib
 import io
 import json
+import os
 import tarfile
 
 import pytest
+
+from service import Service
 
 BUSYBOX = "/bin/busybox"
 APPLETS = ("sh", "cat", "id", "ls", "touch", "cp", "chown", "true", "sed")
@@ -220,3 +223,52 @@ def test_without_new_programs_the_root_is_read_only(sandbox):
 ])
 def test_wrong_words_are_told(sandbox, words, said):
     assert said in template(sandbox, *words, code=125).err
+
+
+@pytest.fixture
+def service(sandbox):
+    made = Service(sandbox)
+    yield made.start()
+    made.end()
+
+
+def run_in(service, box, script, **values):
+    """As Service.run(), by the shell that the system has."""
+    reply = service.start_command(box, ["/bin/sh", "-c", script], **values)
+    assert reply.status == 200, reply
+    out = b""
+    while some := os.read(reply.fds["stdout"], 65536):
+        out += some
+    reply.close()
+    service.event("EXIT", command=reply["command"], sandbox=box["sandbox"])
+    return out.decode()
+
+
+def test_the_service_gives_an_imported_system_by_its_name(sandbox, service):
+    plain = service.create()
+    refused = service.start_command(plain, ["/bin/true"], user="root")
+    assert refused.status == 401 and "uid 0" in refused["message"], refused
+    assert service.ask("CREATE", template="own").status == 404
+    template(sandbox, "import", put(sandbox, "own.tar", tar(*system())), "own")
+    assert [row["template"] for row in service.ask("TEMPLATES").rows] == ["own"]
+    made = service.create(template="own")
+    assert made["template"] == "own"
+    script = "id; cat /etc/mark; pwd; echo added >/etc/added"
+    assert run_in(service, made, script) == "uid=0(root) gid=0\nof the root\n/home/user\n"
+    # Its one user is called root as well.
+    assert run_in(service, made, "cat /etc/added", user="root") == "added\n"
+    listed = service.ask("STAT", key=None, sandbox=made["sandbox"], token=made["token"], path="/etc/added", user="root")
+    assert listed.status == 200, listed
+    # Another one from the same template has nothing of it; a fork and a snapshot have.
+    assert "added" not in run_in(service, service.create(template="own"), "ls /etc")
+    fork = service.ask("FORK", sandbox=made["sandbox"])
+    assert run_in(service, fork.rows[0], "cat /etc/added /etc/mark", user="root") == "added\nof the root\n"
+    taken = service.ask("SNAPSHOT", sandbox=made["sandbox"], name="more")
+    assert taken.status == 201, taken
+    again = service.create(template="more")
+    assert run_in(service, again, "cat /etc/added; id -u", user="root") == "added\n0\n"
+    # The files stay for those that stand on them.
+    tree = tree_of(sandbox, "own").resolve()
+    template(sandbox, "remove", "own")
+    assert tree.exists() and service.ask("CREATE", template="own").status == 404
+    assert run_in(service, again, "cat /etc/mark") == "of the root\n"

@@ -9,6 +9,7 @@
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/rules.h"
 #include "service/launcher/snapshots.h"
+#include "session/directories.h"
 
 /* Another name of "base": its clients ask for it unless they are told otherwise. */
 #define TEMPLATE_INTERPRETER "code-interpreter-v1"
@@ -94,6 +95,7 @@ void control_create(struct call *call)
 	const char *template = call_string(call, "template");
 	struct origin origin = { 0 };
 	struct template_row row;
+	char path[PATH_MAX];
 	struct kept made;
 
 	if (!check_asked(call) || !control_check_quotas(call, 1))
@@ -101,6 +103,10 @@ void control_create(struct call *call)
 	if (template && !str_equal(template, "base") && !str_equal(template, TEMPLATE_INTERPRETER)) {
 		int r = snapshots_find(call, template, &row, &origin);
 
+		if (r == 0 && session_root_path(call->daemon->places.state, template, path, sizeof path) == 0) {
+			origin.root = template;
+			r = 1;
+		}
 		if (r < 0)
 			call_fail(call, 500, NULL, "the database cannot be read");
 		else if (r == 0)

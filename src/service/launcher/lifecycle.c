@@ -278,13 +278,15 @@ static int start(struct sandbox *sandbox, const struct origin *origin, const str
 	atoll_sandbox *handle = NULL;
 	int r = record ? set_start(sandbox, record, found->project, timeout_ms, error) : ATOLL_E_NO_MEMORY;
 
-	if (r == 0 && !origin->session && !sandbox->beginning.is_given_up)
+	if (r == 0 && !origin->session && !origin->root && !sandbox->beginning.is_given_up)
 		handle = pool_take(sandbox->daemon, found, record);
 	sandbox->beginning.is_pooled = handle != NULL;
 	if (r == 0 && !handle)
 		r = set_walls(sandbox, record, error);
 	if (r == 0 && origin->snapshot)
 		r = atoll_set_string(record, "snapshot", origin->snapshot, error);
+	if (r == 0 && origin->root)
+		r = atoll_set_string(record, "root", origin->root, error);
 	if (r == 0 && !handle)
 		r = start_from(sandbox, origin, found, record, &handle, error);
 	atoll_record_free(record);

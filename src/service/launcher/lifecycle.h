@@ -14,6 +14,7 @@
 /* What a sandbox begins with: nothing (session NULL), or what another has staged. */
 struct origin {
 	const char *session, *snapshot;    /* snapshot NULL: its newest state */
+	const char *root;                  /* the name of an imported system; NULL: the session's, or the machine's */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "service/launcher/call/access.h"
 #include "service/launcher/control.h"
+#include "session/directories.h"
 #include "service/launcher/tidy.h"
 
 enum { TIMEOUT_FORK_MS = 15000, FORKS_MAX = 32 };
@@ -39,7 +40,7 @@ int snapshots_find(struct call *call, const char *template, struct template_row 
 
 	if (r < 0 || !search.is_found)
 		return r;
-	*ret_origin = (struct origin){ ret_row->session, ret_row->snapshot };
+	*ret_origin = (struct origin){ .session = ret_row->session, .snapshot = ret_row->snapshot };
 	return 1;
 }
 
@@ -153,7 +154,7 @@ void snapshots_take(struct call *call)
 /* Each is made from the same snapshot, with what the first was asked for with. */
 static void fork_taken(struct sandbox *sandbox, struct call *call, const struct outcome *outcome)
 {
-	struct origin origin = { sandbox->session, call->text };
+	struct origin origin = { .session = sandbox->session, .snapshot = call->text };
 	uint64_t count = call->count;
 
 	if (outcome->code) {
@@ -207,9 +208,21 @@ static void put_template(struct call *call, const struct template_row *row)
 		field_put_string(out, "template", row->id);
 		field_put_strings(out, "names", names);
 		field_put_u64(out, "created_ms", row->created_ms);
-		field_put_u64(out, "is_snapshot", 1);
+		if (row->session[0])
+			field_put_u64(out, "is_snapshot", 1);
 	}
 	service_put_row(&call->rows, out);
+}
+
+static int put_on_page(struct listing *listing, const struct template_row *row)
+{
+	if (listing->seen++ < listing->from)
+		return 0;
+	if (listing->seen > listing->from + listing->limit)
+		listing->has_more = true;
+	else
+		put_template(listing->call, row);
+	return 0;
 }
 
 static int list_one(void *context, const struct template_row *row)
@@ -220,13 +233,16 @@ static int list_one(void *context, const struct template_row *row)
 	if (!access_sees(&listing->call->caller, row->owner) || (sandbox && !str_equal(sandbox, row->sandbox)) ||
 	    (name && !str_equal(name, row->name)))
 		return 0;
-	if (listing->seen++ < listing->from)
-		return 0;
-	if (listing->seen > listing->from + listing->limit)
-		listing->has_more = true;
-	else
-		put_template(listing->call, row);
-	return 0;
+	return put_on_page(listing, row);
+}
+
+/* Systems that were imported on this machine are there for every key. */
+static int list_root(void *context, const char *name, uint64_t made_ms)
+{
+	struct listing *listing = context;
+	struct template_row row = { .created_ms = made_ms };
+
+	return str_copy(row.id, sizeof row.id, name) < 0 ? 0 : put_on_page(listing, &row);
 }
 
 void snapshots_list(struct call *call)
@@ -242,6 +258,11 @@ void snapshots_list(struct call *call)
 	}
 	if (database_each_template(call->daemon->store, list_one, &listing) < 0) {
 		call_fail(call, 500, NULL, "the database cannot be read");
+		return;
+	}
+	if (call->message->operation == SERVICE_TEMPLATES &&
+	    session_each_root(call->daemon->places.state, list_root, &listing) < 0) {
+		call_fail(call, 500, NULL, "the imported systems cannot be listed");
 		return;
 	}
 	out = call_begin_reply(call, 200);

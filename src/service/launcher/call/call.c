@@ -7,6 +7,8 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/store/user.h"
+#include "session/directories.h"
 
 enum { NS_PER_US = 1000, MESSAGE_SIZE = 1024 };
 
@@ -27,6 +29,15 @@ struct call *call_new(struct daemon *daemon, uint8_t *bytes, struct service_mess
 	call->began_ns = clock_monotonic_ns();
 	buf_init(&call->rows, CALL_ROWS_MAX);
 	return call;
+}
+
+int call_check_user(const struct call *call, struct err *err)
+{
+	const char *user = call_string(call, "user");
+	bool is_root = str_equal(user, "root") &&
+		       session_stages_root(call->daemon->places.state, call->sandbox->session);
+
+	return user_check(user, is_root, err);
 }
 
 static void free_call(struct call *call)

@@ -46,6 +46,9 @@ static inline uint64_t call_number(const struct call *call, const char *key, uin
 	return service_number(call->message, key, missing);
 }
 
+/* user_check() of the user that the request names, in its sandbox. */
+int call_check_user(const struct call *call, struct err *err) MUST_USE;
+
 /* Begins the reply in the daemon's buffer (borrowed until call_end_reply()): values by field_put_*(). */
 struct buf *call_begin_reply(struct call *call, uint32_t status);
 

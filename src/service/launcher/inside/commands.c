@@ -123,7 +123,7 @@ void commands_exec(struct call *call)
 	char path[PATH_MAX];
 	struct err err = { 0 };
 	uint64_t ticket = 0;
-	int r = user_check(call_string(call, "user"), &err);
+	int r = call_check_user(call, &err);
 
 	if (r < 0) {
 		call_fail_err(call, 401, &err);

@@ -110,7 +110,7 @@ static bool find_path(struct call *call, const char *key, char out[PATH_MAX])
 {
 	struct err err = { 0 };
 
-	if (user_check(call_string(call, "user"), &err) < 0) {
+	if (call_check_user(call, &err) < 0) {
 		call_fail_err(call, 401, &err);
 		return false;
 	}

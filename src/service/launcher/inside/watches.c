@@ -34,7 +34,7 @@ void watches_add(struct call *call)
 	struct err err = { 0 };
 	char path[PATH_MAX];
 	uint64_t ticket = 0;
-	int r = user_check(call_string(call, "user"), &err);
+	int r = call_check_user(call, &err);
 
 	if (r == 0)
 		r = user_path(call_string(call, "path"), path, &err);

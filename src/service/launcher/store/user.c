@@ -5,16 +5,17 @@
 
 #include "base/str.h"
 
-int user_check(const char *user, struct err *err)
+int user_check(const char *user, bool has_root_user, struct err *err)
 {
 	char shown[ERR_QUOTE_SIZE];
 
-	if (!user || str_equal(user, USER_NAME))
+	if (!user || str_equal(user, USER_NAME) || (has_root_user && str_equal(user, "root")))
 		return 0;
 	if (str_equal(user, "root")) {
 		err_set(err, ERR_USAGE, EINVAL, "user",
 		"user root is not available: nothing in this sandbox has uid 0");
-		err_hint(err, "act as \"" USER_NAME "\"; a template whose whole system is staged has root");
+		err_hint(err,
+			 "act as \"" USER_NAME "\"; a template with a system of its own (atoll template) has root");
 		return -EINVAL;
 	}
 	return err_set(err, ERR_USAGE, EINVAL, "user", "user %s is not known in this sandbox", err_quote(shown, user));

@@ -116,10 +116,11 @@ static void a_path_is_the_users(void **state)
 		assert_string_equal(out, cases[i].out);
 	}
 	assert_int_equal(user_path("~root/a", out, &err), -EINVAL);
-	assert_int_equal(user_check(NULL, &err), 0);
-	assert_int_equal(user_check("user", &err), 0);
-	assert_int_equal(user_check("root", &err), -EINVAL);
-	assert_int_equal(user_check("", &err), -EINVAL);
+	assert_int_equal(user_check(NULL, false, &err), 0);
+	assert_int_equal(user_check("user", false, &err), 0);
+	assert_int_equal(user_check("root", false, &err), -EINVAL);
+	assert_int_equal(user_check("root", true, &err), 0);
+	assert_int_equal(user_check("", true, &err), -EINVAL);
 }
 
 int main(void)
