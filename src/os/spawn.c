@@ -92,8 +92,10 @@ int spawn_wait(pid_t pid, int *ret_signal)
 static void become(const struct spawn *spawn, int null_fd, unsigned cpu_max_s)
 {
 	setsid();
-	setpriority(PRIO_PROCESS, 0, 19);
-	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+	if (!spawn->keeps_priority) {
+		setpriority(PRIO_PROCESS, 0, 19);
+		syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+	}
 	if (cpu_max_s && setrlimit(RLIMIT_CPU, &(struct rlimit){ cpu_max_s, cpu_max_s }) < 0)
 		_exit(125);
 	for (int fd = 0; fd < 3; fd++) {

@@ -27,6 +27,7 @@ struct spawn {
 	struct spawn_fd fds[SPAWN_FDS_MAX];
 	size_t fd_count;
 	bool searches_path;              /* as execvp(3) */
+	bool keeps_priority;             /* of spawn_background(): it is not the lowest */
 	bool unblocks_signals;           /* its signal mask is empty; else it is ours */
 	uint64_t default_signals;        /* bits 1 << signal: what we ignore and it does not */
 };

@@ -19,6 +19,18 @@ def service(sandbox):
     made.end()
 
 
+def test_nothing_is_made_while_memory_is_short(sandbox):
+    """With the bound at nothing any machine is short of it."""
+    config = sandbox.write(sandbox.base / "serve.yaml", "pressure: 0\n")
+    service = Service(sandbox, ["--config", str(config)]).start()
+    try:
+        refused = service.ask("CREATE")
+        assert refused.status == 503 and "memory" in refused["message"] and refused["retry_after"] > 0, refused
+        assert service.list() == [] and sandbox.sessions() == []
+    finally:
+        service.end()
+
+
 def layers(service, session):
     place = service.sandbox.state / "atoll" / "sessions" / session / "stage" / "layers"
     return sorted(os.listdir(place)) if place.exists() else []

@@ -14,7 +14,7 @@
 /* Another name of "base": its clients ask for it unless they are told otherwise. */
 #define TEMPLATE_INTERPRETER "code-interpreter-v1"
 
-enum { TIMEOUT_DEFAULT_MS = 300000 };
+enum { TIMEOUT_DEFAULT_MS = 300000, PRESSED_S = 5 };
 
 void control_whoami(struct call *call)
 {
@@ -42,6 +42,11 @@ bool control_check_quotas(struct call *call, uint64_t count)
 	const struct key_row *key = &call->caller.key;
 	int wait_s;
 
+	if (quotas_are_pressed(&call->daemon->quotas, call->daemon->settings->pressure_max, clock_monotonic_ns())) {
+		call->retry_after_s = PRESSED_S;
+		call_fail(call, 503, NULL, "this machine is short of memory: try again in some seconds");
+		return false;
+	}
 	if (registry->count + count > call->daemon->settings->sandboxes_max) {
 		call_fail(call, 429, NULL, "this service has as many sandboxes as it takes (%llu)",
 			  (unsigned long long)call->daemon->settings->sandboxes_max);

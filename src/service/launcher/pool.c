@@ -174,7 +174,9 @@ void pool_want(struct daemon *daemon, const struct policy_found *found, bool mis
 	if (missed && pool->target < daemon->settings->pool_max)
 		pool->target++;
 	daemon_wake_at(daemon, now_ns + (uint64_t)POOL_IDLE_MS * NS_PER_MS);
-	if (now_ns < pool->back_off_ns)
+	/* Nobody waits for those that would wait. */
+	if (now_ns < pool->back_off_ns ||
+	    quotas_are_pressed(&daemon->quotas, daemon->settings->pressure_max, now_ns))
 		return;
 	while (pool->count >= pool->target && pool->first && !str_equal(pool->first->id, pool->id)) {
 		struct parked *oldest = pool->first;

@@ -86,13 +86,14 @@ static int on_output(void *context, uint32_t events)
 	return 0;
 }
 
-static int start(struct daemon *daemon)
+/* is_late: more end than are removed at the lowest priority. */
+static int start(struct daemon *daemon, bool is_late)
 {
 	const struct daemon_places *places = &daemon->places;
 	char program[PATH_MAX], keep[24];
 	const char *argv[] = { "atoll-stage", "gc", "--state", places->state, "--project", places->project,
 			       "--keep", keep, "--max-size", KEPT_SIZE, "--unreviewed", "--terse", NULL };
-	struct spawn gc = { .program = program, .argv = argv, .fd_count = 1 };
+	struct spawn gc = { .program = program, .argv = argv, .fd_count = 1, .keeps_priority = is_late };
 	cleanup_fd int theirs = FD_NONE;
 	int pair[2], r = path_join(program, sizeof program, places->programs, "atoll-stage");
 
@@ -155,19 +156,21 @@ uint64_t tidy_turn(struct daemon *daemon)
 {
 	struct tidying *tidying = &daemon->tidying;
 	uint64_t now_ns = clock_monotonic_ns();
+	bool is_late;
 
 	/* Its end wakes us. */
 	if (!tidying->ended || tidying->output.fd >= 0)
 		return UINT64_MAX;
 	if (tidying->ended < EVERY && now_ns < tidying->latest_ns)
 		return tidying->latest_ns;
+	is_late = tidying->ended > 2 * EVERY;
 	tidying->ended = 0;
 	/* Layers that somebody may be about to build on are left alone for ten minutes. */
 	if (tidying->again_ns > now_ns) {
 		tidying->ended = 1;
 		tidying->latest_ns = tidying->again_ns;
 	}
-	if (start(daemon) < 0) {
+	if (start(daemon, is_late) < 0) {
 		(void)!call_note(daemon, "tidy", NULL, "what has ended cannot be removed");
 		tidy_note_end(daemon);
 		return tidying->latest_ns;

@@ -3,8 +3,9 @@
 
 #include "base/bucket.h"
 #include "base/str.h"
+#include "service/launcher/call/pressure.h"
 
-enum { MINUTE_MS = 60000, MS_PER_S = 1000 };
+enum { MINUTE_MS = 60000, MS_PER_S = 1000, LOOK_MS = 500, NS_PER_MS = 1000000, HUNDREDTHS = 100 };
 
 struct quota {
 	struct quota *next;
@@ -39,6 +40,17 @@ static struct quota *find(struct quotas *quotas, const char *owner, const struct
 	quota->next = quotas->first;
 	quotas->first = quota;
 	return quota;
+}
+
+bool quotas_are_pressed(struct quotas *quotas, uint64_t percent, uint64_t now_ns)
+{
+	uint32_t share;
+
+	if (!quotas->looked_ns || now_ns - quotas->looked_ns >= LOOK_MS * (uint64_t)NS_PER_MS) {
+		quotas->looked_ns = now_ns;
+		quotas->pressure = pressure_memory(&share) == 0 ? share : 0;
+	}
+	return quotas->pressure >= percent * HUNDREDTHS;
 }
 
 int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t count, uint64_t now_ns)

@@ -13,6 +13,8 @@ struct quota;
 
 struct quotas {
 	struct quota *first;         /* owned */
+	uint64_t looked_ns;          /* at the memory of the machine; 0: never */
+	uint32_t pressure;           /* then: hundredths of a percent */
 };
 
 /* Frees all entries; who was too fast is forgotten. */
@@ -22,3 +24,9 @@ void quotas_done(struct quotas *quotas);
  * Takes as many creations from what this key's owner has: all, 0, or none: in how many seconds to ask again; -ENOMEM.
  */
 int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t count, uint64_t now_ns) MUST_USE;
+
+/*
+ * Whether processes wait for memory for this share of the time (percent) or more: what is made now would have the
+ * machine swap, or end something. Never where the kernel does not say. Looks twice a second at most.
+ */
+bool quotas_are_pressed(struct quotas *quotas, uint64_t percent, uint64_t now_ns);

@@ -131,6 +131,13 @@ static int set_snapshots(struct settings *settings, const char *text, struct err
 	return 0;
 }
 
+static int set_pressure(struct settings *settings, const char *text, struct err *err)
+{
+	if (num_parse_count(text, &settings->pressure_max) < 0 || settings->pressure_max > 100)
+		return fail(err, "pressure", text, "write a percentage from 0 to 100");
+	return 0;
+}
+
 static int set_kept(struct settings *settings, const char *text, struct err *err)
 {
 	if (num_parse_count(text, &settings->kept_max) < 0 || settings->kept_max > KEPT_MAX)
@@ -158,7 +165,7 @@ static const struct setting {
 	{ "tls_cert", set_certificate, false }, { "tls_key", set_key, false }, { "hosts", set_host, true },
 	{ "beyond_loopback", set_beyond, false }, { "sandboxes", set_sandboxes, false },
 	{ "connections", set_connections, false }, { "pool", set_pool, false }, { "kept", set_kept, false },
-	{ "snapshots", set_snapshots, false },
+	{ "snapshots", set_snapshots, false }, { "pressure", set_pressure, false },
 };
 
 /* ---- the file ---- */
@@ -282,7 +289,7 @@ int settings_load(struct settings *ret_settings, const struct settings_options *
 	*ret_settings = (struct settings){
 		.address = "127.0.0.1", .port = SETTINGS_PORT, .policy = "service-base", .sandboxes_max = 4000,
 		.connections_max = 8192, .pool_max = 8, .kept_max = 1000,
-		.snapshots_max = 1000,
+		.snapshots_max = 1000, .pressure_max = 20,
 	};
 	if (options->config)
 		r = read_file(ret_settings, options->config, err);

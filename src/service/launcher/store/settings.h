@@ -36,6 +36,7 @@ struct settings {
 	uint32_t connections_max;
 	uint64_t kept_max;                   /* so many that ended last keep their logs */
 	uint64_t snapshots_max;              /* of one owner */
+	uint64_t pressure_max;               /* percent of time waited for memory at which nothing more is made */
 	uint64_t pool_max;                   /* so many sandboxes may wait behind their walls; 0: none */
 };
 

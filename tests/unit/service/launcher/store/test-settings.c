@@ -89,7 +89,8 @@ static void wrong_settings_are_named(void **state)
 		{ "domain: A\n", "domain" }, { "hosts: x\n", "hosts" }, { "hosts: [\"a:1\"]\n", "hosts" },
 		{ "policy: a/b\n", "policy" }, { "tls_cert: a\n", "tls-cert" }, { "beyond_loopback: maybe\n", "maybe" },
 		{ "sandboxes: 0\n", "sandboxes" }, { "connections: -1\n", "connections" }, { "- a\n", "mapping" },
-		{ "pool: 257\n", "pool" }, { "kept: 1000001\n", "kept" }, { "snapshots: many\n", "snapshots" },
+		{ "pool: 257\n", "pool" }, { "pressure: 101\n", "pressure" }, { "kept: 1000001\n", "kept" },
+		{ "snapshots: many\n", "snapshots" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
