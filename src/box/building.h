@@ -27,6 +27,12 @@ struct building {
 	bool by_fuse;            /* fuse-overlayfs makes the staged trees */
 };
 
+/*
+ * Fills texts->root with the system of its own that the sandbox has: that which was asked for, or that of the session
+ * that it goes on from. Negative with *err.
+ */
+int building_find_root(struct building *building, struct err *err) MUST_USE;
+
 /* Calls of struct jail_calls, with a struct building: the mounts of the policy, and those that it takes away. */
 int build_mounts(void *context, const struct jail_mount **ret_mounts, size_t *ret_count, struct err *err) MUST_USE;
 int build_masks(void *context, const struct jail_mount **ret_masks, size_t *ret_count, struct err *err) MUST_USE;

@@ -5,9 +5,25 @@
 #include "os/clock.h"
 #include "os/path.h"
 #include "policy/describe/describe.h"
+#include "session/directories.h"
 #include "session/record.h"
 
 /* The view of a sandbox: what its policy mounts, what detection and the gates add, and what is taken away. */
+
+int building_find_root(struct building *building, struct err *err)
+{
+	const struct run_request *request = building->box->run.request;
+	struct plan_texts *texts = building->texts;
+	int r = 0;
+
+	texts->root[0] = 0;
+	if (request->fork.root)
+		r = str_copy(texts->root, sizeof texts->root, request->fork.root);
+	else if (request->fork.origin)
+		r = session_root_of(request->state_dir, request->fork.origin, texts->root, sizeof texts->root);
+	return r < 0 && r != -ENOENT ? err_set(err, ERR_STATE, -r, "root", "the root of session %s cannot be found: %s",
+					       request->fork.origin, err_errno_name(-r)) : 0;
+}
 
 static int add_canaries(void *context, const struct policy *policy, struct plan *plan)
 {

@@ -32,18 +32,6 @@ static int child_limits(const void *context)
 	return limit_group_enter(context);
 }
 
-/* The system of its own that a sandbox has: that which was asked for, or that of the session that it goes on from. */
-static int find_root(const struct box *box, struct plan_texts *texts, struct err *err)
-{
-	const struct run_request *request = box->run.request;
-	int r;
-
-	texts->root[0] = 0;
-	r = request->fork.root ? str_copy(texts->root, sizeof texts->root, request->fork.root)
-			       : staging_root(&box->build.staging, request->state_dir, texts->root);
-	return r < 0 ? err_set(err, ERR_STATE, -r, "root", "the path of the root is too long") : 0;
-}
-
 /* As root: a host uid that nobody has, so that the sandbox owns nothing on this machine. */
 static int choose_identity(const struct staging *staging, const struct policy *policy, bool has_root,
 			   struct jail_spec *spec)
@@ -260,7 +248,9 @@ static int build_late(void *context, struct err *err)
 	box->run.refusals->denials.fd = box->store.denials_fd;
 	box->run.refusals->denials.policy = box->run.policy->policy;
 	staging.session_fd = box->store.dir_fd;
-	r = staging_make(&box->build.staging, &staging, err);
+	r = building->texts->root[0] ? store_keep_root(&box->store, building->texts->root, err) : 0;
+	if (r == 0)
+		r = staging_make(&box->build.staging, &staging, err);
 	/* Where it waits, it is told later what it is for. */
 	if (r == 0 && !box->run.request->parking)
 		r = staging_begin(&box->build.staging, &staging, err);
@@ -386,7 +376,7 @@ static int plan_and_start(struct box *box, int init_wire_fd)
 	}
 	r = staging_read_request(&box->build.staging, box->run.request, box->run.err);
 	if (r == 0)
-		r = find_root(box, &texts, box->run.err);
+		r = building_find_root(&building, box->run.err);
 	if (r == 0)
 		r = choose_identity(&box->build.staging, box->run.policy->policy, texts.root[0], &building.spec);
 	if (r == 0)

@@ -20,7 +20,6 @@
 #include "os/mount-list.h"
 #include "os/path.h"
 #include "policy/decide.h"
-#include "session/directories.h"
 #include "session/record.h"
 #include "stage/change/seen.h"
 
@@ -86,24 +85,6 @@ bool staging_owner(const struct staging *staging, uid_t *ret_uid, gid_t *ret_gid
 	*ret_uid = staging->origin.trees[0].jail_uid;
 	*ret_gid = staging->origin.trees[0].jail_gid;
 	return true;
-}
-
-int staging_root(const struct staging *staging, const char *state_dir, char out[PATH_MAX])
-{
-	char roots[PATH_MAX];
-	int r = path_join(roots, sizeof roots, state_dir, ROOTS_DIRECTORY);
-
-	for (size_t i = 0; r == 0 && i < staging->origin.tree_count; i++) {
-		const char *path = staging->origin.trees[i].path;
-
-		if (!path_is_below(path, roots))
-			continue;
-		r = str_copy(out, PATH_MAX, path);
-		if (r == 0)
-			*strrchr(out, '/') = 0;
-		return r < 0 ? r : 1;
-	}
-	return r;
 }
 
 static int add_masks(const struct staging *staging, const struct plan *plan, size_t index, int host_fd,

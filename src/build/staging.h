@@ -52,9 +52,6 @@ int staging_read_request(struct staging *staging, const struct run_request *requ
 /* As root: whose the layers of a fork are on the host, which the sandbox must be again; false: any uid will do. */
 bool staging_owner(const struct staging *staging, uid_t *ret_uid, gid_t *ret_gid);
 
-/* A fork: the root of its own that its origin had, as plan_input.root_from has it. 1, 0: it had none, -ENAMETOOLONG. */
-int staging_root(const struct staging *staging, const char *state_dir, char out[PATH_MAX]) MUST_USE;
-
 struct staging_input {
 	const struct run_request *request;
 	const struct plan *plan;

@@ -250,18 +250,21 @@ int session_root_path(const char *state_dir, const char *name, char *out, size_t
 	return r < 0 ? r : path_real(path, out, size);
 }
 
-bool session_stages_root(const char *state_dir, const char *session)
+int session_root_of(const char *state_dir, const char *session, char *out, size_t size)
 {
-	enum { TREES_MAX = 1 << 20 };
-	cleanup_free char *bytes = NULL;
-	char path[PATH_MAX], roots[PATH_MAX];
-	size_t size = 0;
+	char path[PATH_MAX], target[PATH_MAX], trees[PATH_MAX];
+	ssize_t length;
+	int r = str_format(path, sizeof path, "%s/sessions/%s/" SESSION_ROOT, state_dir, session);
 
-	if (str_format(path, sizeof path, "%s/sessions/%s/stage/trees", state_dir, session) < 0 ||
-	    str_format(roots, sizeof roots, "%s/" ROOTS_TREES "/", state_dir) < 0 ||
-	    fd_read_file_at(AT_FDCWD, path, TREES_MAX, &bytes, &size) < 0)
-		return false;
-	return memmem(bytes, size, roots, strlen(roots));
+	if (r == 0)
+		r = str_format(trees, sizeof trees, "%s/" ROOTS_TREES, state_dir);
+	if (r < 0)
+		return r;
+	length = readlink(path, target, sizeof target - 1);
+	if (length < 0)
+		return -errno;
+	target[length] = 0;
+	return path_is_below(target, trees) ? str_copy(out, size, target) : -EBADMSG;
 }
 
 int session_each_root(const char *state_dir, int (*each)(void *context, const char *name, uint64_t made_ms),

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 
 /*
@@ -30,6 +31,7 @@ int session_runtime_dir(char *out, size_t size, bool make, struct err *err) MUST
 #define ROOTS_NAMES "roots/names"
 #define ROOTS_TREES "roots/trees"
 #define ROOTS_TREE "root"
+#define SESSION_ROOT "root" /* a link in the directory of a session that has one */
 enum { ROOT_NAME_SIZE = 65 };
 
 /* Whether text can be the name of one: lower-case letters, digits, ".", "_", "-" and ":", a letter or digit first. */
@@ -42,8 +44,8 @@ int session_root_path(const char *state_dir, const char *name, char *out, size_t
 int session_each_root(const char *state_dir, int (*each)(void *context, const char *name, uint64_t made_ms),
 		      void *context) MUST_USE;
 
-/* Whether a session stages one of them. Reads a file of the session; false where it cannot. */
-bool session_stages_root(const char *state_dir, const char *session);
+/* The system that a session has, in out[size], as its link says. -ENOENT: it has the machine's. */
+int session_root_of(const char *state_dir, const char *session, char *out, size_t size) MUST_USE;
 
 /* $HOME where it is absolute, else the home of the passwd entry, normalised; "" where there is none. */
 int session_home_dir(char *out, size_t size) MUST_USE;

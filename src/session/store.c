@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/path.h"
+#include "session/directories.h"
 #include "session/run-request.h"
 
 enum { COMMAND_TEXT_MAX = 512, LOCK_TRIES = 1000, LOCK_PAUSE_NS = 500000 };
@@ -158,6 +159,11 @@ int store_open(struct store *ret_store, const struct run_request *request, struc
 	}
 	*ret_store = store;
 	return 0;
+}
+
+int store_keep_root(struct store *store, const char *root, struct err *err)
+{
+	return symlinkat(root, store->dir_fd, SESSION_ROOT) < 0 ? fail(err, -errno, "cannot write in", store->path) : 0;
 }
 
 /* What the log has the hash of. */

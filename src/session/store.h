@@ -33,6 +33,9 @@ int store_open(struct store *ret_store, const struct run_request *request, struc
 /* The policy as it is enforced. ERR_STATE as above. */
 int store_keep_policy(struct store *store, const struct run_policy *policy, struct err *err) MUST_USE;
 
+/* Which imported system the session has (session/directories.h). ERR_STATE as above. */
+int store_keep_root(struct store *store, const char *root, struct err *err) MUST_USE;
+
 /* The record, which makes the directory a session's. ERR_STATE as above. */
 int store_begin(struct store *store, const struct run_request *request, const struct run_policy *policy,
 		struct err *err) MUST_USE;

@@ -214,6 +214,10 @@ def test_without_new_programs_the_root_is_read_only(sandbox):
     policy = sandbox.policy(NEW_PROGRAMS.replace("true", "false"))
     done = sandbox.run(["/bin/sh", "-c", "cat /etc/mark; echo x >/etc/added"], policy=policy, options=["--root", "own"])
     assert done.out == "of the root\n" and "Read-only" in done.err
+    done = sandbox.run(["/bin/sh", "-c", "echo staged >here"], policy=policy, options=["--root", "own"])
+    # It goes on with its system, of which it stages nothing.
+    again = sandbox.run(["/bin/sh", "-c", "cat /etc/mark here"], options=["--continue", done.session])
+    assert again.out == "of the root\nstaged\n", again
 
 
 @pytest.mark.parametrize("words, said", [

@@ -18,9 +18,8 @@
 
 #define NEW_TREE "trees/.new"
 #define RECORD "record.json"
-#define SESSION_TREES "stage/trees"
 
-enum { RECORD_MAX = 16 << 10, SESSION_TREES_MAX = 1 << 20, LOCK_WAIT_MS = 600000 };
+enum { RECORD_MAX = 16 << 10, LOCK_WAIT_MS = 600000 };
 
 static int fail(int r, const char *what, struct err *err)
 {
@@ -285,20 +284,20 @@ static int is_named(void *context, const char *name)
 	return 0;
 }
 
-/* Its record names the directories that it stands on, byte by byte. One that cannot be read may have any. */
+/* A link that cannot be read may lead to any. */
 static int is_of_session(void *context, const char *name)
 {
+	char path[NAME_MAX + sizeof "/" SESSION_ROOT], root[PATH_MAX];
 	struct search *search = context;
-	cleanup_free char *bytes = NULL;
-	char path[NAME_MAX + sizeof "/" SESSION_TREES];
-	size_t size = 0;
-	int r = str_format(path, sizeof path, "%s/" SESSION_TREES, name);
+	ssize_t size;
 
-	if (r == 0)
-		r = fd_read_file_at(search->store->sessions_fd, path, SESSION_TREES_MAX, &bytes, &size);
-	if (r == -ENOENT || r == -ENOTDIR)
+	if (str_format(path, sizeof path, "%s/" SESSION_ROOT, name) < 0)
 		return 0;
-	search->is_found |= r < 0 || memmem(bytes, size, search->id, strlen(search->id));
+	size = readlinkat(search->store->sessions_fd, path, root, sizeof root - 1);
+	if (size < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	root[size < 0 ? 0 : size] = 0;
+	search->is_found |= size < 0 || strstr(root, search->id);
 	return 0;
 }
 

@@ -34,8 +34,9 @@ struct call *call_new(struct daemon *daemon, uint8_t *bytes, struct service_mess
 int call_check_user(const struct call *call, struct err *err)
 {
 	const char *user = call_string(call, "user");
+	char root[PATH_MAX];
 	bool is_root = str_equal(user, "root") &&
-		       session_stages_root(call->daemon->places.state, call->sandbox->session);
+		       session_root_of(call->daemon->places.state, call->sandbox->session, root, sizeof root) == 0;
 
 	return user_check(user, is_root, err);
 }
