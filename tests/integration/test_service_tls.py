@@ -101,7 +101,7 @@ def name(served):
         follower.kill()
     assert made["domain"] == DOMAIN or made["domain"] is None, made
     yield made["sandboxID"]
-    served.curl(f"{served.url}/sandboxes/{made['sandboxID']}", "-X", "DELETE", "-H", f"X-API-KEY: {served.key}")
+    assert served.sandbox.run_atoll("stop", "-t", "0s", made["sandboxID"]).code == 0
 
 
 def test_the_service_and_what_is_inside_have_the_domain_and_its_certificate(served, name):
@@ -122,6 +122,18 @@ def test_the_service_and_what_is_inside_have_the_domain_and_its_certificate(serv
     plain = subprocess.run(["curl", "-s", "--max-time", "60", f"http://127.0.0.1:{served.port}/health"],
                            capture_output=True, check=False)
     assert plain.returncode != 0 and b"HTTP" not in plain.stdout
+
+
+def test_doctor_says_that_it_runs_and_what_waits(served, name):
+    def doctor():
+        return json.loads(served.sandbox.run_atoll("doctor", "--json", timeout=120).out)["checks"]
+
+    def detail():
+        return next(one["detail"] for one in doctor() if one["what"] == "service")
+    # The first create found none, and had one built for the next.
+    wait_until(lambda: "atolld runs; 1 sandbox waits" in detail(), 120)
+    os.kill(served.daemon, signal.SIGTERM)
+    wait_until(lambda: "does not run now" in detail(), 120)
 
 
 def front_of(served):

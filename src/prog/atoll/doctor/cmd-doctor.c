@@ -120,6 +120,7 @@ static int examine(const struct doctor_options *given, struct err *err)
 	doctor_namespaces(findings, programs);
 	doctor_kernel(findings);
 	doctor_limits(findings);
+	doctor_service(findings);
 	doctor_undoable(findings);
 	is_enforceable = check_boundary(findings, given);
 	buf_init(&text, DOCTOR_TEXT_MAX);

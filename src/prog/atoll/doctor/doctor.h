@@ -76,4 +76,5 @@ void doctor_machine(struct findings *findings);       /* kernel, container, WSL,
 void doctor_namespaces(struct findings *findings, const char *programs_dir);
 void doctor_kernel(struct findings *findings);        /* Landlock, seccomp, and single system calls */
 void doctor_limits(struct findings *findings);
+void doctor_service(struct findings *findings);       /* whether this user's atolld runs, and what waits in its pool */
 void doctor_undoable(struct findings *findings);      /* whether what was applied in this project can be taken back */
