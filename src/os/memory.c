@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, STACK_TAKEN = 128 << 10, STACK_MAX = 1 << 20, STACK_KEPT = 2 * PAGE, TAKEN_MAX = 16 << 10 };
+enum { PAGE = 4096, STACK_TAKEN = 128 << 10, STACK_MAX = 1 << 20, STACK_KEPT = 2 * PAGE, TAKEN_MAX = 16 << 10,
+       PIECE = 4 * PAGE };
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -129,14 +130,18 @@ static void give_back(uintptr_t start, uintptr_t end)
 
 /*
  * A fault maps the 16 pages around it as well, as far as they lie in the same mapping (fault_around_bytes): the few
- * functions that an idle box runs would bring most of the program back. So each page becomes a mapping of its own,
- * which the kernel keeps apart by what was said about it; that takes it some 200 bytes for each.
+ * functions that an idle box runs would bring most of the program back. So few pages become a mapping of their own,
+ * which the kernel keeps apart by what was said about it. Not each page: a mapping takes the kernel some 200 bytes of
+ * every box, and the pages of the program are the same for all boxes.
  */
 static void divide(uintptr_t start, uintptr_t end)
 {
-	for (; start < end; start += (uintptr_t)2 * PAGE)
-		if (madvise((void *)start, PAGE, MADV_RANDOM) < 0)
+	for (; start < end; start += 2 * (uintptr_t)PIECE) {
+		size_t left = end - start;
+
+		if (madvise((void *)start, left < PIECE ? left : PIECE, MADV_RANDOM) < 0)
 			return;
+	}
 }
 
 /* Nothing is relocated as it starts. */
