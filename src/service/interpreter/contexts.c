@@ -271,7 +271,8 @@ static const struct driver_events events = {
 /* False: it could not be, and the runs heard why. */
 static bool start(struct context *context)
 {
-	int r = driver_start(&context->driver, context->language, context->cwd);
+	int r = driver_start(&context->driver, context->language, context->cwd,
+			     context->is_default && context->language == INTERPRETER_PYTHON);
 
 	if (r == 0)
 		return true;
@@ -287,6 +288,7 @@ static void dispatch(struct context *context)
 {
 	struct driver *driver = &context->driver;
 	struct run *run = context->runs;
+	const struct runtime *runtime;
 
 	if (!run || context->busy || driver->signal_ticket || driver->state == DRIVER_STARTING)
 		return;
@@ -295,7 +297,8 @@ static void dispatch(struct context *context)
 		return;
 	}
 	run->number = context->busy = ++context->last_number;
-	if (driver_is_shell(context->language))
+	runtime = runtime_find(interpreter_language_name(context->language));
+	if (runtime && runtime->is_shell)
 		interpreter_put_shell_run(&driver->out, run->number, &run->request);
 	else
 		interpreter_put_run(&driver->out, run->number, &run->request);

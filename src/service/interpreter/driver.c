@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "service/front/launcher.h"
-#include "service/interpreter/runtimes.h"
+#include "service/runtime/runtime.h"
 
 /*
  * Theory of operation. The box relays the two outputs of a command each by itself, and a command has no third one. So
@@ -33,46 +32,6 @@ enum {
 	LENGTH_DIGITS = 4,
 	REST_MAX = READ_BYTES + FRAME_MAX,
 };
-
-/* How each language is started. The first SIZE bytes that it reads are the driver's text. */
-struct runtime {
-	const char *const *argv;     /* SIZE and MARK follow; NULL: there is no driver */
-	const unsigned char *text;
-	size_t size;
-	bool is_shell;
-};
-
-static const char python_start[] =
-	"import os,sys\nsource=b''\nwhile len(source)<int(sys.argv[1]):\n"
-	" piece=os.read(0,int(sys.argv[1])-len(source))\n if not piece: sys.exit()\n source+=piece\n"
-	"exec(compile(source,'<driver>','exec'),{'__name__':'driver'})";
-
-static const char *const python_argv[] = { "python3", "-c", python_start, NULL };
-
-/* A shell moves the three streams, which Node.js cannot. */
-static const char shell_streams[] = "exec node -e \"$0\" \"$@\" 3<&0 4>&1 5>&2 </dev/null";
-static const char node_start[] =
-	"const fs=require('fs');const size=Number(process.argv[1]);const source=Buffer.alloc(size);"
-	"for(let at=0,n;at<size;at+=n){n=fs.readSync(3,source,at,size-at);if(!n)process.exit()}eval(source.toString())";
-
-static const char *const node_argv[] = { "sh", "-c", shell_streams, node_start, NULL };
-
-static const char bash_start[] =
-	"exec 3<&0 4>&1 5>&2 </dev/null; IFS= read -r -N \"$1\" __driver_source <&3 && eval \"$__driver_source\"";
-
-static const char *const bash_argv[] = { "bash", "-c", bash_start, "bash", NULL };
-
-static const struct runtime runtimes[INTERPRETER_LANGUAGE_COUNT] = {
-	[INTERPRETER_PYTHON] = { python_argv, runtime_python, sizeof runtime_python, false },
-	[INTERPRETER_JAVASCRIPT] = { node_argv, runtime_javascript, sizeof runtime_javascript, false },
-	[INTERPRETER_TYPESCRIPT] = { node_argv, runtime_javascript, sizeof runtime_javascript, false },
-	[INTERPRETER_BASH] = { bash_argv, runtime_bash, sizeof runtime_bash, true },
-};
-
-bool driver_is_shell(enum interpreter_language language)
-{
-	return runtimes[language].is_shell;
-}
 
 static void begin_output(struct driver_output *output)
 {
@@ -409,10 +368,17 @@ static int take_descriptors(struct driver *driver, struct service_message *reply
 	return r;
 }
 
+/* The record separator, and given, or what no other driver has. */
+static int set_mark(struct driver *driver, const char *given)
+{
+	driver->mark[0] = '\x1e';
+	return given ? str_copy(driver->mark + 1, sizeof driver->mark - 1, given) : runtime_make_mark(driver->mark + 1);
+}
+
 static void on_started(void *context, struct service_message *reply)
 {
 	struct driver *driver = context;
-	const char *message = service_string(reply, "message");
+	const char *message = service_string(reply, "message"), *mark = service_string(reply, "mark");
 
 	driver->start_ticket = 0;
 	if (reply->status >= 300) {
@@ -421,6 +387,9 @@ static void on_started(void *context, struct service_message *reply)
 	}
 	driver->command = service_number(reply, "command", 0);
 	driver->state = DRIVER_RUNNING;
+	/* One that was started ahead has read its text. */
+	if (mark && set_mark(driver, mark) == 0)
+		buf_reset(&driver->out);
 	if (take_descriptors(driver, reply) < 0) {
 		lose(driver, "the service has no descriptor left");
 		return;
@@ -430,36 +399,30 @@ static void on_started(void *context, struct service_message *reply)
 		driver->events->started(driver);
 }
 
-int driver_start(struct driver *driver, enum interpreter_language language, const char *cwd)
+int driver_start(struct driver *driver, enum interpreter_language language, const char *cwd, bool may_be_warm)
 {
-	const struct runtime *runtime = &runtimes[language];
-	const char *argv[8] = { NULL };
+	const struct runtime *runtime = runtime_find(interpreter_language_name(language));
+	const char *argv[RUNTIME_ARGV_MAX];
+	char size[RUNTIME_SIZE_MAX];
 	uint64_t ticket = 0;
-	static uint64_t started;
-	size_t count;
-	char size[24];
 	struct buf *out;
 	int r;
 
-	if (!runtime->argv)
+	if (!runtime)
 		return -ENOTSUP;
 	out = ask(driver, SERVICE_EXEC, &ticket);
 	if (!out)
 		return -EAGAIN;
-	/* Record separator, and what no text has by chance. */
-	if (str_format(size, sizeof size, "%zu", runtime->size) < 0 ||
-	    str_format(driver->mark, sizeof driver->mark, "\x1e%llx.%llx:", (unsigned long long)clock_realtime_ns(),
-		       (unsigned long long)++started) < 0)
-		return -EINVAL;
-	count = strv_count(runtime->argv);
-	for (size_t i = 0; i < count; i++)
-		argv[i] = runtime->argv[i];
-	argv[count] = size;
-	argv[count + 1] = driver->mark + 1;
+	r = set_mark(driver, NULL);
+	if (r < 0)
+		return r;
+	runtime_command(runtime, driver->mark + 1, size, argv);
 	field_put_strings(out, "argv", argv);
 	if (cwd)
 		field_put_string(out, "cwd", cwd);
 	field_put_u64(out, "bound", 1);
+	if (may_be_warm)
+		field_put_u64(out, "warm", 1);
 	r = launcher_send(front_launcher(driver->front), ticket, on_started, driver);
 	if (r < 0)
 		return r;

@@ -10,6 +10,7 @@
 #include "supervise/loop.h"
 #include "service/protocol/host.h"
 #include "service/protocol/interpreter.h"
+#include "service/runtime/runtime.h"
 
 enum { DRIVER_TOKEN_SIZE = 129 };
 
@@ -33,8 +34,6 @@ struct driver_events {
 	void (*signalled)(struct driver *driver);
 };
 
-enum { DRIVER_MARK_SIZE = 32 };
-
 struct driver_output {
 	struct loop_source source;
 	struct driver *driver;
@@ -50,7 +49,7 @@ struct driver {
 	char sandbox[HOST_ID_SIZE], token[DRIVER_TOKEN_SIZE]; /* token: what the launcher accepted for it */
 	uint64_t command;                    /* of the sandbox; 0: not known */
 	uint64_t start_ticket, signal_ticket;
-	char mark[DRIVER_MARK_SIZE];         /* each of its frames begins so */
+	char mark[RUNTIME_MARK_SIZE + 1];         /* each of its frames begins so */
 	struct loop_source input;
 	struct buf out;                      /* for its input */
 	struct driver_output outputs[2];     /* standard output, standard error */
@@ -62,8 +61,12 @@ void driver_init(struct driver *driver, struct front *front, const char *sandbox
 /* Ends it, and frees what it has. It may be started again. */
 void driver_stop(struct driver *driver);
 
-/* Starts it for a language, in a directory (NULL: the home), with the token of who asked. 0, or a negative errno. */
-int driver_start(struct driver *driver, enum interpreter_language language, const char *cwd) MUST_USE;
+/*
+ * Starts it for a language, in a directory (NULL: the home), with the token of who asked; may_be_warm: it may be one
+ * that was started ahead. 0, or a negative errno.
+ */
+int driver_start(struct driver *driver, enum interpreter_language language, const char *cwd,
+		 bool may_be_warm) MUST_USE;
 
 /* Sends what was put into driver->out. */
 void driver_flush(struct driver *driver);
@@ -76,6 +79,3 @@ void driver_signal(struct driver *driver, int signal);
 
 /* The launcher says that its command has ended. */
 void driver_on_exit(struct driver *driver);
-
-/* Whether its lines are quoted words (interpreter_put_shell_run()). */
-bool driver_is_shell(enum interpreter_language language);

@@ -11,9 +11,6 @@
 #include "service/launcher/snapshots.h"
 #include "session/directories.h"
 
-/* Another name of "base": its clients ask for it unless they are told otherwise. */
-#define TEMPLATE_INTERPRETER "code-interpreter-v1"
-
 enum { TIMEOUT_DEFAULT_MS = 300000, PRESSED_S = 5 };
 
 void control_whoami(struct call *call)
@@ -105,7 +102,7 @@ void control_create(struct call *call)
 
 	if (!check_asked(call) || !control_check_quotas(call, 1))
 		return;
-	if (template && !str_equal(template, "base") && !str_equal(template, TEMPLATE_INTERPRETER)) {
+	if (template && !str_equal(template, "base") && !str_equal(template, LIFECYCLE_INTERPRETER)) {
 		int r = snapshots_find(call, template, &row, &origin);
 
 		if (r == 0 && session_root_path(call->daemon->places.state, template, path, sizeof path) == 0) {

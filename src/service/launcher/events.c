@@ -7,6 +7,7 @@
 #include "service/launcher/pool.h"
 #include "service/launcher/rules.h"
 #include "service/launcher/tidy.h"
+#include "service/launcher/warm.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/inside/watches.h"
 
@@ -21,6 +22,16 @@ static void begun_again(struct sandbox *sandbox)
 	sandbox->beginning.stored[0] = 0;
 	tidy_forget(sandbox->daemon, before, LIFECYCLE_STORED);
 	(void)!tidy_hold(sandbox->daemon);
+}
+
+/* What waits for the next one like it. */
+static void want_more(struct sandbox *sandbox, const struct policy_found *found)
+{
+	bool is_warm = sandbox->beginning.is_warm;
+
+	pool_want(sandbox->daemon, found, !is_warm && !sandbox->beginning.is_pooled);
+	if (str_equal(service_string(sandbox->made.message, "template"), LIFECYCLE_INTERPRETER))
+		warm_want(sandbox->daemon, found, !is_warm);
 }
 
 /* It is as it was asked for: from now on it is there. */
@@ -46,7 +57,7 @@ static void on_made(struct sandbox *sandbox)
 		lifecycle_created(sandbox, call);
 	metrics_begin(sandbox);
 	if (lifecycle_policy(sandbox, NULL, &found, NULL) == 0)
-		pool_want(sandbox->daemon, &found, !sandbox->beginning.is_pooled);
+		want_more(sandbox, &found);
 }
 
 /* Without its headers nobody gets it: it ends, and what it began with is stored again. */
@@ -80,6 +91,11 @@ static void on_ready(struct sandbox *sandbox)
 		rules_set(sandbox, said, NULL, rules_are_set);
 	else
 		on_made(sandbox);
+}
+
+void events_begun(struct sandbox *sandbox)
+{
+	on_ready(sandbox);
 }
 
 static void on_failed(struct sandbox *sandbox, const atoll_record *event)

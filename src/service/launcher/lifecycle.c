@@ -8,6 +8,7 @@
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/pool.h"
 #include "service/launcher/store/user.h"
+#include "service/launcher/warm.h"
 #include "service/launcher/tidy.h"
 
 enum { NS_PER_MS = 1000000 };
@@ -95,7 +96,7 @@ int lifecycle_adopt(struct sandbox *sandbox, atoll_sandbox *handle)
 	sandbox->handle = handle;
 	(void)!str_copy(sandbox->session, sizeof sandbox->session, atoll_id(handle));
 	sandbox->source = (struct loop_source){
-		.fd = atoll_fd(handle), .events = EPOLLIN, .ready = sandbox->daemon->heard,
+		.fd = atoll_fd(handle), .events = EPOLLIN, .ready = sandbox->daemon->hooks.heard,
 		.context = sandbox };
 	r = loop_add(&sandbox->daemon->loop, &sandbox->source);
 	if (r < 0)
@@ -278,9 +279,12 @@ static int start(struct sandbox *sandbox, const struct origin *origin, const str
 	atoll_sandbox *handle = NULL;
 	int r = record ? set_start(sandbox, record, found->project, timeout_ms, error) : ATOLL_E_NO_MEMORY;
 
-	if (r == 0 && !origin->session && !origin->root && !sandbox->beginning.is_given_up)
+	if (r == 0 && sandbox->beginning.is_warm)
+		handle = warm_take(sandbox->daemon, sandbox);
+	sandbox->beginning.is_warm = handle != NULL;
+	if (r == 0 && !handle && !origin->session && !origin->root && !sandbox->beginning.is_given_up)
 		handle = pool_take(sandbox->daemon, found, record);
-	sandbox->beginning.is_pooled = handle != NULL;
+	sandbox->beginning.is_pooled = handle && !sandbox->beginning.is_warm;
 	if (r == 0 && !handle)
 		r = set_walls(sandbox, record, error);
 	if (r == 0 && origin->snapshot)
@@ -316,12 +320,30 @@ void lifecycle_start_anew(struct sandbox *sandbox)
 	lifecycle_forget(sandbox);
 }
 
+/* Whether one that is ready already is what is asked for: its id. What is set for all its commands it does not have. */
+static bool find_warm(struct call *call, const struct kept *made, const struct origin *origin, uint64_t timeout_ms,
+		      char ret_id[CREDENTIAL_ID_SIZE])
+{
+	const struct service_message *asked = made->message;
+	const char *const *env = service_strings(asked, "env");
+	struct policy_found found;
+
+	if (origin->session || origin->root || !timeout_ms || (env && env[0]) ||
+	    service_number(asked, "auto_pause", 0) ||
+	    !str_equal(service_string(asked, "template"), LIFECYCLE_INTERPRETER))
+		return false;
+	return policies_find(&call->daemon->policies, call->caller.key.policy, asked, &found, NULL) == 0 &&
+	       warm_find(call->daemon, found.id, ret_id);
+}
+
 /* NULL: the call was answered. */
-static struct sandbox *begin(struct call *call, struct kept *made, uint64_t timeout_ms)
+static struct sandbox *begin(struct call *call, struct kept *made, const struct origin *origin, uint64_t timeout_ms)
 {
 	struct daemon *daemon = call->daemon;
 	char id[CREDENTIAL_ID_SIZE];
-	struct sandbox *sandbox = credential_new_id(id) < 0 ? NULL : registry_add(&daemon->registry, daemon, id);
+	bool is_warm = find_warm(call, made, origin, timeout_ms, id);
+	struct sandbox *sandbox =
+		!is_warm && credential_new_id(id) < 0 ? NULL : registry_add(&daemon->registry, daemon, id);
 
 	if (!sandbox) {
 		kept_done(made);
@@ -329,6 +351,7 @@ static struct sandbox *begin(struct call *call, struct kept *made, uint64_t time
 		return NULL;
 	}
 	sandbox->made = *made;
+	sandbox->beginning.is_warm = is_warm;
 	/* A fork reaches what its parent reaches by now. */
 	if (call->message->operation == SERVICE_FORK && call->sandbox->network.bytes &&
 	    kept_read(&sandbox->network, call->sandbox->network.bytes, call->sandbox->network.size) < 0) {
@@ -345,7 +368,7 @@ static struct sandbox *begin(struct call *call, struct kept *made, uint64_t time
 
 void lifecycle_create(struct call *call, struct kept *made, const struct origin *origin, uint64_t timeout_ms)
 {
-	struct sandbox *sandbox = begin(call, made, timeout_ms);
+	struct sandbox *sandbox = begin(call, made, origin, timeout_ms);
 	struct atoll_error error = no_error;
 	struct policy_found found;
 	struct err err = { 0 };
@@ -375,6 +398,11 @@ void lifecycle_create(struct call *call, struct kept *made, const struct origin 
 	if (call->message->operation == SERVICE_CREATE)
 		call->sandbox = sandbox;
 	sandbox->creator = call;
+	if (!sandbox->beginning.is_warm)
+		return;
+	/* So far it had the time of one that waits. */
+	lifecycle_set_time(sandbox, NULL, timeout_ms, await_reply);
+	call->daemon->hooks.begun(sandbox);
 }
 
 void lifecycle_begin_again(struct sandbox *sandbox, struct call *call, uint64_t timeout_ms)

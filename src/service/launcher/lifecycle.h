@@ -11,6 +11,9 @@
 /* The name of the snapshot that a sandbox begins with again which was paused without its memory. */
 #define LIFECYCLE_STORED "stored"
 
+/* Another name of the template "base", which clients of the code interpreter ask for. */
+#define LIFECYCLE_INTERPRETER "code-interpreter-v1"
+
 /* What a sandbox begins with: nothing (session NULL), or what another has staged. */
 struct origin {
 	const char *session, *snapshot;    /* snapshot NULL: its newest state */

@@ -17,9 +17,9 @@
 #include "service/launcher/listen.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/operate.h"
-#include "service/launcher/pool.h"
 #include "service/launcher/recover.h"
 #include "service/launcher/timer.h"
+#include "service/launcher/warm.h"
 
 enum { NS_PER_S = 1000000000, BODY_MAX = 16 << 20 };
 
@@ -156,7 +156,7 @@ static void done(struct daemon *daemon)
 		lifecycle_let_go(sandbox);
 		registry_remove(&daemon->registry, sandbox);
 	}
-	pool_done(daemon);
+	warm_done(daemon);
 	policies_done(&daemon->policies);
 	quotas_done(&daemon->quotas);
 	atoll_context_free(daemon->context);
@@ -192,7 +192,7 @@ static struct daemon *new_daemon(const struct service_given *given)
 	buf_init(&daemon->reply, FRAME_MESSAGE_MAX);
 	buf_init(&daemon->row, FRAME_MESSAGE_MAX);
 	front_init(&daemon->front, &daemon->loop, &daemon->front_setup);
-	daemon->heard = events_ready;
+	daemon->hooks = (struct daemon_hooks){ .heard = events_ready, .begun = events_begun };
 	daemon->front.request = on_request;
 	daemon->front.changed = on_front;
 	daemon->front.context = daemon;

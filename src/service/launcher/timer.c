@@ -10,6 +10,7 @@
 #include "service/launcher/recover.h"
 #include "service/launcher/store/journal.h"
 #include "service/launcher/tidy.h"
+#include "service/launcher/warm.h"
 
 enum { NS_PER_S = 1000000000 };
 
@@ -51,6 +52,7 @@ int timer_ready(void *context, uint32_t events)
 	wake_if(daemon, recover_late(daemon));
 	wake_if(daemon, pause_ended(daemon));
 	wake_if(daemon, pool_tend(daemon));
+	wake_if(daemon, warm_tend(daemon));
 	wake_if(daemon, tidy_turn(daemon));
 	if (!daemon->is_stopping)
 		wake_if(daemon, tend_front(daemon));

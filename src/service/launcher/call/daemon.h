@@ -19,6 +19,7 @@
 #include "service/launcher/store/settings.h"
 
 struct pool;
+struct warm;
 struct readiness;
 
 struct daemon_places {
@@ -42,6 +43,12 @@ struct tidying {
 	uint64_t again_ns;                   /* when what was too young to go is looked at again; 0: nothing was */
 };
 
+/* Of events.h, which knows what follows. */
+struct daemon_hooks {
+	int (*heard)(void *context, uint32_t events);   /* of a sandbox's handle: the struct sandbox */
+	void (*begun)(struct sandbox *sandbox);         /* one that was taken has been ready before */
+};
+
 struct daemon {
 	struct loop loop;
 	const struct settings *settings;
@@ -53,6 +60,7 @@ struct daemon {
 	struct policies policies;
 	struct quotas quotas;
 	struct pool *pool;                   /* owned, of pool.h; NULL: none yet */
+	struct warm *warm;                   /* owned, of warm.h; NULL: none yet */
 	struct front front;
 	struct front_setup front_setup;
 	struct audit_writer audit;
@@ -62,7 +70,7 @@ struct daemon {
 	struct buf reply, row;               /* scratch */
 	char domain[SETTINGS_HOST_MAX];      /* as clients are told */
 	uint16_t port;
-	int (*heard)(void *context, uint32_t events);   /* of a sandbox's handle: the struct sandbox */
+	struct daemon_hooks hooks;
 	struct readiness *readiness;         /* of service.c */
 	bool is_stopping;
 };

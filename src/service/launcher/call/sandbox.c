@@ -13,6 +13,13 @@ static struct sandbox **bucket_of(const struct registry *registry, const char *i
 	return (struct sandbox **)&registry->buckets[hash % REGISTRY_BUCKETS];
 }
 
+void ahead_done(struct ahead *driver)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(driver->fds); i++)
+		close_fd(&driver->fds[i]);
+	driver->command = 0;
+}
+
 struct sandbox *registry_add(struct registry *registry, struct daemon *daemon, const char *id)
 {
 	struct sandbox *sandbox = calloc(1, sizeof *sandbox), **bucket = bucket_of(registry, id);
@@ -23,6 +30,8 @@ struct sandbox *registry_add(struct registry *registry, struct daemon *daemon, c
 	}
 	sandbox->daemon = daemon;
 	sandbox->source.fd = FD_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(sandbox->commands.ahead.fds); i++)
+		sandbox->commands.ahead.fds[i] = FD_NONE;
 	sandbox->next_of_bucket = *bucket;
 	*bucket = sandbox;
 	sandbox->older = registry->newest;
@@ -53,6 +62,7 @@ void registry_remove(struct registry *registry, struct sandbox *sandbox)
 	else
 		registry->newest = sandbox->older;
 	registry->count--;
+	ahead_done(&sandbox->commands.ahead);
 	kept_done(&sandbox->made);
 	kept_done(&sandbox->network);
 	free(sandbox->metrics);

@@ -42,7 +42,18 @@ struct running {
 	bool is_listed;            /* while the box is asked which there are */
 };
 
+/* A driver of the code interpreter that was started before its sandbox was anybody's. */
+struct ahead {
+	uint64_t command, pid;             /* command 0: there is none */
+	int fds[3];                        /* owned: stdin, stdout, stderr */
+	char mark[32];
+};
+
+/* Closes the streams that nobody took, and forgets the command. */
+void ahead_done(struct ahead *driver);
+
 struct commands {
+	struct ahead ahead;
 	struct running *running;           /* owned */
 	uint64_t last;                     /* the highest number that an event spoke of */
 	bool is_catching_up;               /* the box is being asked which there are */
@@ -51,6 +62,7 @@ struct commands {
 /* How it came to be. */
 struct beginning {
 	bool is_pooled;                    /* it waited in the pool before */
+	bool is_warm;                      /* it was ready before anybody wanted it */
 	bool is_given_up;                  /* and could not be used: it starts anew */
 	char stored[SESSION_ID_SIZE];      /* what it is about to begin again from; "": nothing */
 };

@@ -115,6 +115,29 @@ static void exec_done(struct sandbox *sandbox, struct call *call, const struct o
 		commands_lost(sandbox);
 }
 
+/* One that runs already and that nobody has; false: there is none. */
+static bool give_ahead(struct call *call)
+{
+	struct ahead *ahead = &call->sandbox->commands.ahead;
+	int fds[FRAME_FD_MAX];
+	size_t count = 0;
+	struct buf *out;
+
+	if (!ahead->command || !call_number(call, "warm", 0))
+		return false;
+	out = call_begin_reply(call, 200);
+	field_put_u64(out, "command", ahead->command);
+	field_put_u64(out, "pid", ahead->pid ? ahead->pid : ahead->command);
+	field_put_string(out, "mark", ahead->mark);
+	for (size_t i = 0; i < ARRAY_SIZE(ahead->fds); i++) {
+		field_put_fd(out, stream_keys[i], count);
+		fds[count++] = take_fd(&ahead->fds[i]);
+	}
+	ahead_done(ahead);
+	call_end_reply(call, fds, count);
+	return true;
+}
+
 void commands_exec(struct call *call)
 {
 	struct atoll_error error = { .size = sizeof error };
@@ -129,6 +152,8 @@ void commands_exec(struct call *call)
 		call_fail_err(call, 401, &err);
 		return;
 	}
+	if (give_ahead(call))
+		return;
 	if (user_path(cwd && *cwd ? cwd : "~", path, &err) < 0) {
 		call_fail_err(call, 400, &err);
 		return;
@@ -252,6 +277,8 @@ void commands_ended(struct sandbox *sandbox, const atoll_record *event)
 	atoll_get_u64(event, "errno", &errnum);
 	if (command > sandbox->commands.last)
 		sandbox->commands.last = command;
+	if (command == sandbox->commands.ahead.command)
+		ahead_done(&sandbox->commands.ahead);
 	running = find_running(sandbox, command);
 	has_failed = running && running->call && errnum;
 	if (has_failed)
@@ -266,6 +293,7 @@ void commands_ended(struct sandbox *sandbox, const atoll_record *event)
 
 void commands_gone(struct sandbox *sandbox)
 {
+	ahead_done(&sandbox->commands.ahead);
 	while (sandbox->commands.running) {
 		struct running *running = sandbox->commands.running;
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The drivers of the code interpreter (runtimes/): how each is started in a sandbox, and its text, which it reads
+ * first. Pure. Used by atoll-front, and by atolld, which starts some ahead.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+enum { RUNTIME_ARGV_MAX = 8, RUNTIME_SIZE_MAX = 24, RUNTIME_MARK_SIZE = 32 };
+
+struct runtime {
+	const char *language;
+	const char *const *argv;     /* its size and its mark follow */
+	const unsigned char *text;
+	size_t size;
+	bool is_shell;               /* it reads quoted words, and no JSON */
+};
+
+/* The driver of a language, static; NULL: there is none. */
+const struct runtime *runtime_find(const char *language);
+
+/* A mark that no other driver has, for its frames: behind 0x1e. */
+int runtime_make_mark(char out[RUNTIME_MARK_SIZE]) MUST_USE;
+
+/* Its command line; size is memory for a word of it. */
+void runtime_command(const struct runtime *runtime, const char *mark, char size[RUNTIME_SIZE_MAX],
+		     const char *ret_argv[RUNTIME_ARGV_MAX]);
