@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the sandboxes of the service leave behind: bounded, and nothing that is still needed goes."""
+import contextlib
 import json
 import os
+import sqlite3
 import time
 
 import pytest
@@ -17,6 +19,19 @@ def service(sandbox):
     made = Service(sandbox, ["--config", str(config)])
     yield made.start()
     made.end()
+
+
+def test_a_database_that_takes_nothing_is_named(service):
+    """As on a full disk; here somebody else holds it."""
+    made = service.create()
+    with contextlib.closing(sqlite3.connect(service.sandbox.state / "atoll" / "service" / "service.db")) as held:
+        held.execute("BEGIN IMMEDIATE")
+        for what, values in (("PAUSE", {"sandbox": made["sandbox"]}), ("CREATE", {}),
+                             ("TIMEOUT", {"sandbox": made["sandbox"], "timeout_ms": 60000})):
+            refused = service.ask(what, **values)
+            assert refused.status == 500 and "the database cannot be written" in refused["message"], refused
+    assert service.run(made, "echo still") == ("still\n", 0)
+    assert service.ask("PAUSE", sandbox=made["sandbox"]).status == 204
 
 
 def test_nothing_is_made_while_memory_is_short(sandbox):

@@ -126,8 +126,10 @@ static void pause_sandbox(struct sandbox *sandbox, struct call *call, bool keeps
 		return;
 	}
 	sandbox->state = SANDBOX_PAUSED;
-	if (lifecycle_store(sandbox) < 0)
+	if (lifecycle_store(sandbox) < 0) {
 		r = ATOLL_E_STATE;
+		(void)!str_copy(error.what, sizeof error.what, "the database cannot be written");
+	}
 	if (r == 0)
 		r = how ? atoll_set_u64(how, "keep", 1, &error) : ATOLL_E_NO_MEMORY;
 	if (r == 0)
