@@ -282,15 +282,50 @@ int image_empty(struct image_target *target, const char *path)
 }
 
 /* apt-get reaches the network as a user of its own, whom a sandbox does not have. */
-static int complete_apt(struct image_target *target)
-{
-	static const char text[] = "// Of atoll: in a sandbox there is one user.\nAPT::Sandbox::User \"root\";\n";
-	cleanup_fd int there = open_directory(target, "etc/apt/apt.conf.d"), fd = FD_NONE;
+static const char apt_text[] = "// Of atoll: in a sandbox there is one user.\nAPT::Sandbox::User \"root\";\n";
 
-	if (there < 0)
-		return 0;
-	fd = image_put_file(target, "etc/apt/apt.conf.d/zz-atoll", 0644);
-	return fd < 0 ? fd : image_write(target, fd, text, sizeof text - 1, 0, &(uint64_t){ 0 });
+/* Set-id bits mean nothing inside, and there is nobody else to become. */
+static const char sudo_text[] =
+	"#!/bin/sh\n"
+	"# Of atoll: whoever works here has uid 0 already, so that nothing changes.\n"
+	"while [ $# -gt 0 ]; do\n"
+	"	case \"$1\" in\n"
+	"	-E|-H|-n|-S|--preserve-env|--set-home|--non-interactive|--stdin) shift ;;\n"
+	"	-u|--user)\n"
+	"		case \"$2\" in\n"
+	"		root|'#0') shift 2 ;;\n"
+	"		*) echo \"sudo: there is no user but root in this sandbox\" >&2; exit 1 ;;\n"
+	"		esac ;;\n"
+	"	--) shift; break ;;\n"
+	"	-*) echo \"sudo: $1 is not known in this sandbox, where everything is root's\" >&2; exit 1 ;;\n"
+	"	*) break ;;\n"
+	"	esac\n"
+	"done\n"
+	"[ $# -gt 0 ] || { echo 'usage: sudo [-EHnS] [-u root] COMMAND...' >&2; exit 1; }\n"
+	"exec env \"$@\"\n";
+
+static int put_text(struct image_target *target, const char *path, mode_t mode, const char *text)
+{
+	cleanup_fd int fd = image_put_file(target, path, mode);
+
+	return fd < 0 ? fd : image_write(target, fd, text, strlen(text), 0, &(uint64_t){ 0 });
+}
+
+static bool is_there(const struct image_target *target, const char *path)
+{
+	cleanup_fd int fd = path_open2(target->root_fd, path, O_PATH, 0, IN_ROOT);
+
+	return fd >= 0;
+}
+
+static int complete_programs(struct image_target *target)
+{
+	static const char sudo[] = "usr/local/bin/sudo";
+	int r = is_there(target, "etc/apt/apt.conf.d") ?
+			put_text(target, "etc/apt/apt.conf.d/zz-atoll", 0644, apt_text) : 0;
+
+	return r == 0 && is_there(target, "bin/sh") && !is_there(target, sudo) ?
+		       put_text(target, sudo, 0755, sudo_text) : r;
 }
 
 int image_complete(struct image_target *target)
@@ -311,5 +346,5 @@ int image_complete(struct image_target *target)
 
 		r = fd < 0 ? fd : 0;
 	}
-	return r < 0 ? r : complete_apt(target);
+	return r < 0 ? r : complete_programs(target);
 }

@@ -70,7 +70,7 @@ int image_remove(struct image_target *target, const char *path) MUST_USE;
 int image_empty(struct image_target *target, const char *path) MUST_USE;
 
 /*
- * Adds what a sandbox needs of any system: places for what is mounted, two files that are shown another way, and a
- * setting for apt, where it is.
+ * Adds what a sandbox needs of any system: places for what is mounted, two files that are shown another way, a setting
+ * for apt, where it is, and a sudo that starts its command as it is, for the one user is uid 0 already.
  */
 int image_complete(struct image_target *target) MUST_USE;

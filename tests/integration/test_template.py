@@ -11,7 +11,7 @@ import pytest
 from service import Service
 
 BUSYBOX = "/bin/busybox"
-APPLETS = ("sh", "cat", "id", "ls", "touch", "cp", "chown", "true", "sed")
+APPLETS = ("sh", "cat", "id", "ls", "touch", "cp", "chown", "true", "env")
 NEW_PROGRAMS = "atoll: 1\nextends: low\ndegrade: [cgroup.memory]\nexec: {new_binaries: true}\n"
 
 pytestmark = pytest.mark.needs("busybox")
@@ -263,6 +263,8 @@ def test_the_service_gives_an_imported_system_by_its_name(sandbox, service):
     assert run_in(service, made, "cat /etc/added", user="root") == "added\n"
     listed = service.ask("STAT", key=None, sandbox=made["sandbox"], token=made["token"], path="/etc/added", user="root")
     assert listed.status == 200, listed
+    assert run_in(service, made, "sudo -E -u root MORE=it sh -c 'id -u; echo $MORE'; sudo -u other id 2>&1") == (
+        "0\nit\nsudo: there is no user but root in this sandbox\n")
     # Another one from the same template has nothing of it; a fork and a snapshot have.
     assert "added" not in run_in(service, service.create(template="own"), "ls /etc")
     fork = service.ask("FORK", sandbox=made["sandbox"])
