@@ -439,7 +439,7 @@ def applied_on_a_terminal(sandbox, layered, is_held_up):
 
 
 def test_long_work_shows_how_far_it_is_on_a_terminal(sandbox, layered):
-    layered.inside("mkdir many; cd many; seq 15000 | xargs touch")
+    layered.inside("mkdir many; cd many; seq 8000 | xargs touch")
     shown = applied_on_a_terminal(sandbox, layered, True)
     told = re.findall(r"\r\x1b\[Katoll: (\w+) (\d+) of (\d+)", shown)
     assert len(told) > 1, shown
