@@ -202,6 +202,16 @@ ATOLL_API int atoll_policy_load(atoll_context *context, const atoll_record *reco
 				struct atoll_error *error);
 ATOLL_API void atoll_policy_free(atoll_policy *policy);
 
+/*
+ * The same in two steps, for who must not block: a policy that cannot be used before atoll_policy_finish() has given 0.
+ * That returns what atoll_policy_load() would, and waits where the descriptor is not readable yet. The descriptor lives
+ * with the policy, and is -1 once it is finished.
+ */
+ATOLL_API int atoll_policy_begin(atoll_context *context, const atoll_record *record, atoll_policy **ret,
+				 struct atoll_error *error);
+ATOLL_API int atoll_policy_fd(const atoll_policy *policy);
+ATOLL_API int atoll_policy_finish(atoll_policy *policy, struct atoll_error *error);
+
 /* 1 and the record, which lives with the policy; 0 behind the last. */
 ATOLL_API int atoll_policy_problem(const atoll_policy *policy, size_t index, const atoll_record **ret);
 

@@ -353,6 +353,47 @@ def test_headers_of_a_client_are_the_gates_business(service):
     assert len(logs) > 2 and not any("sk-of-the-client" in log for log in logs)
 
 
+def test_policies_are_compiled_beside_the_loop(service):
+    """Who asks for another thing meanwhile need not wait, and each gets the network that it asked for."""
+    first = service.create()
+    wanted = [f"203.0.113.{at}" for at in range(8)]
+    begun = [service.send("CREATE", key=service.key, deny_out=[address]) for address in [*wanted, wanted[-1]]]
+    wrong = service.send("CREATE", key=service.key, internet=0, allow_out=["10.0.0.0/8"])
+    changed = service.send("NETWORK", key=service.key, sandbox=first["sandbox"], deny_out=["203.0.113.77"])
+    looked = service.send("GET", key=service.key, sandbox=first["sandbox"])
+    assert service.wait(looked).status == 200
+    assert begun[-1] not in service.replies and changed not in service.replies
+    for ticket, address in zip(begun, [*wanted, wanted[-1]]):
+        reply = service.wait(ticket)
+        assert reply.status == 201, reply
+        assert service.ask("GET", sandbox=reply["sandbox"])["deny_out"] == [address]
+    refused = service.wait(wrong)
+    assert refused.status == 400 and "10.0.0.0/8" in refused["message"], refused
+    assert service.wait(changed).status == 204
+    assert service.ask("GET", sandbox=first["sandbox"])["deny_out"] == ["203.0.113.77"]
+    assert not (service.sandbox.state / "atoll" / "service" / "project" / ".atoll.yaml").exists()
+    # A sandbox that has gone when its policy is there, and a daemon that ends before.
+    late = service.send("NETWORK", key=service.key, sandbox=first["sandbox"], deny_out=["203.0.113.78"])
+    gone = service.send("KILL", key=service.key, sandbox=first["sandbox"])
+    assert service.wait(gone).status == 204 and service.wait(late).status in (204, 404, 502)
+    for at in range(4):
+        service.send("CREATE", key=service.key, deny_out=[f"203.0.113.{100 + at}"])
+    service.stop()
+    service.start()
+    assert service.create(deny_out=["203.0.113.100"]).status == 201
+
+
+def test_changes_of_the_network_have_a_rate(service):
+    key = key_of(service, "changes", "--rate", "3")
+    made = service.ask("CREATE", key=key)
+    assert made.status == 201
+    own = {"sandbox": made["sandbox"], "key": key}
+    replies = [service.ask("NETWORK", deny_out=[f"198.51.100.{at}"], **own) for at in range(3)]
+    assert [reply.status for reply in replies] == [204, 204, 429] and replies[-1]["retry_after"] >= 1, replies
+    # What is compiled already costs nothing.
+    assert service.ask("NETWORK", deny_out=["198.51.100.0"], **own).status == 204
+
+
 def test_a_fork_has_the_network_of_its_parent(service):
     made = service.create()
     assert service.ask("NETWORK", sandbox=made["sandbox"], internet=0).status == 204

@@ -22,6 +22,7 @@ void atoll_policy_free(atoll_policy *policy)
 	if (!policy)
 		return;
 	close_fd(&policy->fd);
+	job_free(policy->job);
 	rows_done(&policy->problems);
 	atoll_context_free(policy->context);
 	free(policy);
@@ -96,33 +97,23 @@ static int adopt(struct atoll_policy *policy, const struct atoll_record *record,
 	return r < 0 ? fault_errno(error, r, "policy") : take_snapshot(policy, bytes, size, error);
 }
 
-static int load(struct atoll_policy *policy, const struct atoll_record *record, struct atoll_error *error)
+static int begin(struct atoll_policy *policy, const struct atoll_record *record, struct atoll_error *error)
 {
 	struct job_work work = {
 		.level = record_string(record, "level"), .policy = record_string(record, "policy"),
 		.project = record_string(record, "project"),
 	};
-	struct job_result result = { 0 };
-	struct job *job;
-	int r;
 
 	if (!work.project || work.project[0] != '/')
 		return fault_set(error, ATOLL_E_INVALID, 0, "policy", "\"project\" is no absolute path");
 	if (work.policy && strchr(work.policy, '/') && work.policy[0] != '/')
 		return fault_set(error, ATOLL_E_INVALID, 0, "policy", "\"policy\" is no name and no absolute path");
-	job = job_start(policy->context, &work, error);
-	if (!job)
-		return error ? error->code : ATOLL_E_STATE;
-	r = job_wait(job, policy->context->timeout_ms, &result, error);
-	if (r == 0)
-		r = take_result(policy, &result, error);
-	job_result_done(&result);
-	job_free(job);
-	return r;
+	policy->job = job_start(policy->context, &work, error);
+	return policy->job ? 0 : error ? error->code : ATOLL_E_STATE;
 }
 
-int atoll_policy_load(atoll_context *context, const atoll_record *record, atoll_policy **ret,
-		      struct atoll_error *error)
+int atoll_policy_begin(atoll_context *context, const atoll_record *record, atoll_policy **ret,
+		       struct atoll_error *error)
 {
 	struct atoll_policy *policy;
 	int r = context_check(context, error);
@@ -136,8 +127,45 @@ int atoll_policy_load(atoll_context *context, const atoll_record *record, atoll_
 		return fault_errno(error, -ENOMEM, "policy");
 	policy->context = context_ref(context);
 	policy->fd = FD_NONE;
-	r = record_fd(record, "snapshot") >= 0 ? adopt(policy, record, error) : load(policy, record, error);
-	if (r == 0 || (r == ATOLL_E_POLICY && policy->problems.count))
+	r = record_fd(record, "snapshot") >= 0 ? adopt(policy, record, error) : begin(policy, record, error);
+	if (r == 0)
+		*ret = policy;
+	else
+		atoll_policy_free(policy);
+	return r;
+}
+
+int atoll_policy_fd(const atoll_policy *policy)
+{
+	return policy && policy->job ? policy->job->fd : -1;
+}
+
+int atoll_policy_finish(atoll_policy *policy, struct atoll_error *error)
+{
+	struct job_result result = { 0 };
+	int r = context_check(policy ? policy->context : NULL, error);
+
+	if (r < 0 || !policy->job)
+		return r < 0 ? r : policy_check(policy, error);
+	r = job_wait(policy->job, policy->context->timeout_ms, &result, error);
+	if (r == 0)
+		r = take_result(policy, &result, error);
+	job_result_done(&result);
+	job_free(policy->job);
+	policy->job = NULL;
+	return r;
+}
+
+int atoll_policy_load(atoll_context *context, const atoll_record *record, atoll_policy **ret,
+		      struct atoll_error *error)
+{
+	struct atoll_policy *policy = NULL;
+	int r = ret ? atoll_policy_begin(context, record, &policy, error)
+		    : fault_set(error, ATOLL_E_INVALID, 0, "policy", "there is no record of this kind");
+
+	if (r == 0)
+		r = atoll_policy_finish(policy, error);
+	if (r == 0 || (r == ATOLL_E_POLICY && policy && policy->problems.count))
 		*ret = policy;
 	else
 		atoll_policy_free(policy);

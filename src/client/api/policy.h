@@ -7,11 +7,13 @@
  */
 
 #include "client/api/context.h"
+#include "client/api/job.h"
 #include "client/api/rows.h"
 
 struct atoll_policy {
 	struct atoll_context *context;
-	int fd;                  /* owned; FD_NONE: it has problems alone */
+	int fd;                  /* owned; FD_NONE: it has problems alone, or is not finished */
+	struct job *job;         /* owned: that compiles it; NULL: it is finished */
 	uint8_t hash[32];
 	bool has_hash;           /* not of one that was handed in */
 	struct rows problems;

@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
+#include "service/launcher/operate.h"
 #include "service/launcher/rules.h"
 #include "service/launcher/snapshots.h"
 #include "session/directories.h"
@@ -33,11 +34,10 @@ bool control_has_room(const struct call *call, uint64_t count)
 	       registry_count_of(registry, key->owner) + count <= key->sandboxes_max;
 }
 
-bool control_check_quotas(struct call *call, uint64_t count)
+static bool check_counts(struct call *call, uint64_t count)
 {
 	const struct registry *registry = &call->daemon->registry;
 	const struct key_row *key = &call->caller.key;
-	int wait_s;
 
 	if (quotas_are_pressed(&call->daemon->quotas, call->daemon->settings->pressure_max, clock_monotonic_ns())) {
 		call->retry_after_s = PRESSED_S;
@@ -60,14 +60,48 @@ bool control_check_quotas(struct call *call, uint64_t count)
 			  key->owner, (unsigned long long)key->memory_mb_max);
 		return false;
 	}
-	wait_s = quotas_take(&call->daemon->quotas, key, count, clock_monotonic_ns());
+	return true;
+}
+
+static bool check_rate(struct call *call, uint64_t count, const char *what)
+{
+	const struct key_row *key = &call->caller.key;
+	int wait_s = quotas_take(&call->daemon->quotas, key, count, clock_monotonic_ns());
+
 	if (wait_s) {
 		call->retry_after_s = wait_s < 0 ? 1 : (uint32_t)wait_s;
-		call_fail(call, 429, NULL, "%s has made as many sandboxes as it may in a minute (%llu)", key->owner,
+		call_fail(call, 429, NULL, "%s has made as many %s as it may in a minute (%llu)", key->owner, what,
 			  (unsigned long long)key->creates_per_minute);
 		return false;
 	}
 	return true;
+}
+
+bool control_check_quotas(struct call *call, uint64_t count)
+{
+	return check_counts(call, count) && check_rate(call, count, "sandboxes");
+}
+
+/* ---- policies, which take some milliseconds to compile ---- */
+
+static void on_policy(void *context, bool is_lost)
+{
+	struct call *call = context;
+
+	call->has_policy = true;
+	if (is_lost)
+		call_fail(call, 503, NULL, "the service ends");
+	else
+		call->then(call);
+}
+
+/* True: the call goes on by then, when its policy is there, or can only fail. */
+static bool wait_for_policy(struct call *call, const char *policy, void (*then)(struct call *call))
+{
+	if (call->has_policy)
+		return false;
+	call->then = then;
+	return policies_load(&call->daemon->policies, policy, call->message, on_policy, call) == 0;
 }
 
 static bool check_rules(struct call *call)
@@ -100,7 +134,11 @@ void control_create(struct call *call)
 	char path[PATH_MAX];
 	struct kept made;
 
-	if (!check_asked(call) || !control_check_quotas(call, 1))
+	/* What was made while it waited counts, too. */
+	if (!check_asked(call) || (call->has_policy ? !check_counts(call, 1) : !control_check_quotas(call, 1)))
+		return;
+	if (!policies_has(&call->daemon->policies, call->caller.key.policy, call->message) &&
+	    wait_for_policy(call, call->caller.key.policy, control_create))
 		return;
 	if (template && !str_equal(template, "base") && !str_equal(template, LIFECYCLE_INTERPRETER)) {
 		int r = snapshots_find(call, template, &row, &origin);
@@ -187,6 +225,18 @@ static void network_done(struct sandbox *sandbox, struct call *call, const struc
 	call_reply(call, 204);
 }
 
+/* True: the call is answered, or goes on when the policy is compiled, which counts like a creation. */
+static bool waits_for_network(struct call *call)
+{
+	struct key_row key;
+
+	if (call->has_policy || database_key_by_number(call->daemon->store, call->sandbox->key, &key) <= 0 ||
+	    policies_has(&call->daemon->policies, key.policy, call->message))
+		return false;
+	return !check_rate(call, 1, "changes of a network and sandboxes") ||
+	       wait_for_policy(call, key.policy, operate);
+}
+
 /* False: the call was answered. */
 static bool find_policy(struct call *call, struct policy_found *ret_found)
 {
@@ -227,7 +277,7 @@ void control_network(struct call *call)
 									  sandbox->made.message;
 	struct policy_found found;
 
-	if (!check_rules(call) || !find_policy(call, &found))
+	if (!check_rules(call) || waits_for_network(call) || !find_policy(call, &found))
 		return;
 	if (rules_are_there(before) || rules_are_there(call->message))
 		rules_set(sandbox, call->message, call, rules_done);

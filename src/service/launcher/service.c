@@ -31,7 +31,7 @@ static int on_signal(void *context, uint32_t events)
 	if (read(daemon->signals.fd, &info, sizeof info) != sizeof info)
 		return 0;
 	if (info.ssi_signo == SIGHUP)
-		policies_done(&daemon->policies);
+		policies_forget(&daemon->policies);
 	else
 		daemon->is_stopping = true;
 	return 0;
@@ -210,7 +210,8 @@ static int open_all(struct daemon *daemon, const struct service_places *places, 
 		r = journal_open(daemon->places.directory, &daemon->audit, err);
 	if (r == 0)
 		r = places_open_context(daemon, places, environment, err);
-	daemon->policies = (struct policies){ .context = daemon->context, .project = daemon->places.project };
+	daemon->policies = (struct policies){ .context = daemon->context, .project = daemon->places.project,
+					     .loop = &daemon->loop };
 	if (r == 0)
 		r = places_make(daemon, err);
 	/* The first client need not wait for the compiler, and a policy that is wrong is told now. */

@@ -3,7 +3,7 @@
 
 /*
  * atolld: what it consists of. One thread and one loop; whoever waits for libatoll or for the front stands in a list,
- * and nothing here blocks but the compilation of a policy that was not needed before, for some milliseconds.
+ * and nothing here blocks but the compilation of a policy that a sandbox has had and that is not kept any more.
  *
  * The folder: credential.h, narrowing.h and settings.h are pure; store.h is the database; kept.h and sandbox.h are what
  * is known of sandboxes; front.h is the other program; policies.h has compiled policies; call.h is one request of a
