@@ -179,13 +179,36 @@ static bool is_target(const struct word *word)
 	return word->text[0] != '-' && word->size;
 }
 
+/* A file that is called as its URL ends; folder NULL: here. */
+static void write_as_called(struct walk *walk, uint32_t index, const struct word *folder, const struct word *target)
+{
+	const char *slash = strrchr(target->text, '/');
+	struct word name = *target;
+	struct word_draft draft;
+
+	if (!is_target(target) || !slash || !slash[1] || (folder && !strstr(target->text, "://")))
+		return;
+	name.size -= (uint32_t)(slash + 1 - name.text);
+	name.text = slash + 1;
+	if (folder) {
+		word_begin(&draft, walk->operations->arena, target->span);
+		word_put_word(&draft, folder);
+		if (!str_has_suffix(folder->text, "/"))
+			word_put(&draft, "/", 1);
+		word_put_word(&draft, &name);
+		name = word_end(&draft);
+	}
+	effect_on(walk, index, OP_WRITE, &name, 0);
+}
+
 /* curl, wget: each URL is an operation; what is sent goes to all of them, what is written comes from all. */
 static void add_transfer(struct walk *walk, const struct command *command, uint32_t index,
 			 enum transfer_program program)
 {
 	uint32_t networks[16], kept_traits = TRAIT_FETCHES;
 	const struct vec *options = &walk->judgement->tables->transfers[program];
-	bool writes = false;
+	bool writes = false, is_folder_set = false;
+	struct word folder;
 	size_t count = 0;
 
 	for (size_t i = 1; i < command->count; i++) {
@@ -214,20 +237,15 @@ static void add_transfer(struct walk *walk, const struct command *command, uint3
 		if (option->use == TRANSFER_WRITTEN && !word_is(&value, "-")) {
 			effect_on(walk, index, OP_WRITE, &value, 0);
 			writes = true;
+		} else if (option->use == TRANSFER_FOLDER) {
+			folder = value;
+			is_folder_set = true;
 		}
 	}
 	/* Without a name the file is called as the URL ends. */
 	writes |= program != TRANSFER_WGET && !option_given(command->words, command->count, 'O', "--remote-name");
-	for (size_t i = 1; i < command->count && !writes; i++) {
-		struct word name = command->words[i];
-		const char *slash = strrchr(name.text, '/');
-
-		if (!is_target(&name) || !slash || !slash[1])
-			continue;
-		name.size -= (uint32_t)(slash + 1 - name.text);
-		name.text = slash + 1;
-		effect_on(walk, index, OP_WRITE, &name, 0);
-	}
+	for (size_t i = 1; i < command->count && !writes; i++)
+		write_as_called(walk, index, is_folder_set ? &folder : NULL, &command->words[i]);
 }
 
 static void add_curl(struct walk *walk, const struct command *command, uint32_t index)

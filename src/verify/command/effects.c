@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "base/str.h"
 #include "verify/command/effect.h"
+#include "verify/command/effects-archive.h"
 #include "verify/command/trial.h"
 #include "verify/command/unwrap.h"
 #include "verify/model/argv.h"
@@ -122,36 +123,6 @@ static void add_find(struct walk *walk, const struct command *command, uint32_t 
 	}
 }
 
-/* tar: the letter of what it does, -f ARCHIVE, and the files. */
-static void add_tar(struct walk *walk, const struct command *command, uint32_t index)
-{
-	const char *bundle = command->count > 1 ? command->words[1].text : "";
-	bool creates = strchr(bundle, 'c') && strncmp(bundle, "--", 2) != 0, has_file = false;
-	bool old_style = *bundle && *bundle != '-';
-
-	creates |= option_given(command->words, command->count, 'c', "--create");
-	for (size_t i = old_style ? 2 : 1; i < command->count; i++) {
-		const struct word *word = &command->words[i];
-		const char *before = command->words[i - 1].text;
-		bool is_file = !has_file && i > 1 && (old_style ? i == 2 && strchr(bundle, 'f')
-							       : before[0] == '-' && before[1] != '-' &&
-								strchr(before, 'f'));
-
-		if (is_file) {
-			has_file = true;
-			if (!word_is(word, "-"))
-				effect_on(walk, index, creates ? OP_WRITE : OP_READ, word, 0);
-		} else if (str_equal(before, "-C")) {
-			if (creates)
-				effect_on(walk, index, OP_READ, word, TRAIT_RECURSIVE);
-			else
-				effect_on(walk, index, OP_WRITE, word, 0);
-		} else if (creates && word->text[0] != '-') {
-			effect_on(walk, index, OP_READ, word, TRAIT_RECURSIVE);
-		}
-	}
-}
-
 static void add_kill(struct walk *walk, const struct command *command, uint32_t index)
 {
 	struct operation *source = operations_get(walk->operations, index);
@@ -209,7 +180,8 @@ static bool add_like(struct walk *walk, const struct command *command, uint32_t 
 {
 	static void (*const adders[PROGRAM_LIKE_COUNT])(struct walk *walk, const struct command *command,
 							uint32_t index) = {
-		[LIKE_DD] = add_dd, [LIKE_FIND] = add_find, [LIKE_KILL] = add_kill, [LIKE_TAR] = add_tar,
+		[LIKE_DD] = add_dd, [LIKE_FIND] = add_find, [LIKE_GIT] = effects_add_git, [LIKE_KILL] = add_kill,
+		[LIKE_TAR] = effects_add_tar, [LIKE_UNPACKER] = effects_add_unpacker,
 	};
 
 	if (!adders[like])

@@ -15,7 +15,8 @@ static const struct {
 } interpreters[] = {
 	{ "sh", LANGUAGE_SHELL }, { "bash", LANGUAGE_SHELL }, { "dash", LANGUAGE_SHELL }, { "ash", LANGUAGE_SHELL },
 	{ "zsh", LANGUAGE_SHELL }, { "ksh", LANGUAGE_SHELL }, { "mksh", LANGUAGE_SHELL }, { "rbash", LANGUAGE_SHELL },
-	{ "python", LANGUAGE_PYTHON }, { "pypy", LANGUAGE_PYTHON }, { "node", LANGUAGE_JAVASCRIPT },
+	{ "python", LANGUAGE_PYTHON }, { "python.exe", LANGUAGE_PYTHON },
+	{ "pypy", LANGUAGE_PYTHON }, { "node", LANGUAGE_JAVASCRIPT },
 	{ "nodejs", LANGUAGE_JAVASCRIPT }, { "bun", LANGUAGE_JAVASCRIPT }, { "deno", LANGUAGE_JAVASCRIPT },
 	{ "perl", LANGUAGE_OTHER }, { "ruby", LANGUAGE_OTHER }, { "php", LANGUAGE_OTHER }, { "lua", LANGUAGE_OTHER },
 	{ "tclsh", LANGUAGE_OTHER }, { "fish", LANGUAGE_OTHER }, { "Rscript", LANGUAGE_OTHER },

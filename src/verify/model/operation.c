@@ -189,6 +189,7 @@ struct written {
 	const char *path;
 	uint32_t operation;
 	bool is_named; /* only named by a command, which may have written it: `scrot x.png`, `gpg -o x y` */
+	bool is_folder; /* all that lies below it: what was unpacked or cloned there */
 };
 
 struct links {
@@ -226,6 +227,18 @@ static struct sought sought_of(const struct operation *reader, const struct word
 	return sought;
 }
 
+/* Whether a path lies below a folder; "." has all that is relative and does not lead out of it. */
+static bool is_below(const char *path, const char *folder)
+{
+	size_t size = strlen(folder);
+
+	if (str_equal(folder, "."))
+		return *path != '/' && *path != '~' && strncmp(path, "..", 2) != 0 && strchr(path, '/');
+	while (size > 1 && folder[size - 1] == '/')
+		size--;
+	return strncmp(path, folder, size) == 0 && path[size] == '/' && path[size + 1];
+}
+
 /* Whether who reads a path comes upon the file: by its name, in a folder that is gone through, by a pattern. */
 static bool comes_upon(const struct sought *sought, const struct written *written)
 {
@@ -246,6 +259,7 @@ static void link_reader(struct operations *operations, struct links *links, uint
 {
 	const struct operation *reader = operations_get(operations, index);
 	const struct word *word = operation_word(reader, 0);
+	bool is_known = false;
 	struct sought sought;
 
 	if (!word)
@@ -254,8 +268,9 @@ static void link_reader(struct operations *operations, struct links *links, uint
 	for (size_t i = 0; i < links->count; i++) {
 		struct written *written = &links->items[i];
 
-		if (!comes_upon(&sought, written) || written->operation == index)
+		if (written->is_folder || !comes_upon(&sought, written) || written->operation == index)
 			continue;
+		is_known |= !written->is_named;
 		if (!written->is_named)
 			operations_add_flow(operations, written->operation, index);
 		else if (reader->kind != OP_READ)
@@ -264,6 +279,13 @@ static void link_reader(struct operations *operations, struct links *links, uint
 			written->operation = index; /* It reads the file, so it did not make it. */
 		else
 			operations_add_flow(operations, written->operation, index);
+	}
+	/* A file that has a maker of its own is not from the archive that was unpacked around it. */
+	for (size_t i = 0; i < links->count && !is_known && sought.path; i++) {
+		if (reader->kind != OP_READ && *sought.path != '/' && *sought.path != '~')
+			continue;
+		if (links->items[i].is_folder && is_below(sought.path, links->items[i].path))
+			operations_add_flow(operations, links->items[i].operation, index);
 	}
 }
 
@@ -275,7 +297,7 @@ static bool put_link(struct links *links, const struct word *word, uint32_t inde
 		return true;
 	if (links->count == LINKS_MAX)
 		return false;
-	links->items[links->count++] = (struct written){ word, path, index, is_named };
+	links->items[links->count++] = (struct written){ word, path, index, is_named, false };
 	links->named += is_named;
 	return true;
 }
@@ -303,8 +325,12 @@ void operations_link_files(struct operations *operations)
 		const struct operation *operation = operations_get(operations, i);
 
 		if (operation->kind == OP_WRITE) {
+			size_t before = links.count;
+
 			if (!put_link(&links, operation_word(operation, 0), i, false))
 				operations_doubt(operations, DOUBT_SIZE, operation->span);
+			else if (links.count > before && operation->traits & TRAIT_RECURSIVE)
+				links.items[before].is_folder = links.items[before].path != NULL;
 			continue;
 		}
 		if (links.count && (operation->kind == OP_READ || operation->kind == OP_COMMAND))

@@ -67,7 +67,7 @@ enum operation_trait {
 	TRAIT_SENDS = 1 << 0,      /* OP_NETWORK: data leaves (a body, a form, an upload), beyond the request itself */
 	TRAIT_FETCHES = 1 << 1,    /* OP_NETWORK: the answer is used or kept */
 	TRAIT_LISTENS = 1 << 2,    /* OP_NETWORK: waits for connections */
-	TRAIT_RECURSIVE = 1 << 3,  /* OP_REMOVE, OP_PERMISSION, OP_READ */
+	TRAIT_RECURSIVE = 1 << 3,  /* OP_REMOVE, OP_PERMISSION, OP_READ; OP_WRITE: a folder that is filled */
 	TRAIT_FORCE = 1 << 4,      /* OP_REMOVE */
 	TRAIT_APPENDS = 1 << 5,    /* OP_WRITE */
 	TRAIT_TRUNCATES = 1 << 6,  /* OP_WRITE: what was there is lost */

@@ -26,7 +26,7 @@ enum operand_choice {
 
 /* Programs whose words have a meaning of their own. */
 enum program_like {
-	LIKE_NONE, LIKE_DD, LIKE_FIND, LIKE_KILL, LIKE_TAR,
+	LIKE_NONE, LIKE_DD, LIKE_FIND, LIKE_GIT, LIKE_KILL, LIKE_TAR, LIKE_UNPACKER,
 	/* Of the network: one that makes no connection is any other command. */
 	LIKE_CONNECTION, LIKE_COPY, LIKE_CURL, LIKE_HTTPIE, LIKE_LOOKUP, LIKE_MAIL, LIKE_OPENSSL, LIKE_SERVER,
 	LIKE_SSH, LIKE_WGET,
@@ -48,6 +48,7 @@ struct program_effect {
 /* What an option of curl or wget does with its value. */
 enum transfer_use {
 	TRANSFER_OTHER, TRANSFER_SENT, TRANSFER_SENT_FILE, TRANSFER_HEADER, TRANSFER_WRITTEN, TRANSFER_TARGET,
+	TRANSFER_FOLDER,
 	TRANSFER_USE_COUNT,
 };
 

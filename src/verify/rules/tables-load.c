@@ -106,8 +106,8 @@ static void read_operand_choice(struct loader *loader, const struct node *node, 
 static void read_program_like(struct loader *loader, const struct node *node, void *target)
 {
 	static const char *const names[PROGRAM_LIKE_COUNT] = {
-		"none", "dd", "find", "kill", "tar", "connection", "copy", "curl", "httpie", "lookup", "mail",
-		"openssl", "server", "ssh", "wget",
+		"none", "dd", "find", "git", "kill", "tar", "unpacker", "connection", "copy", "curl", "httpie",
+		"lookup", "mail", "openssl", "server", "ssh", "wget",
 	};
 	struct program_draft *draft = target;
 	int at = read_choice(loader, node, "program that others are like", names + 1, PROGRAM_LIKE_COUNT - 1);
@@ -194,7 +194,7 @@ static void take_transfer_option(struct loader *loader, const struct node *item,
 static void read_transfer(struct loader *loader, const struct node *node, void *target)
 {
 	static const char *const names[TRANSFER_USE_COUNT] = { "other", "sent", "sent-file", "header", "written",
-							       "target" };
+							       "target", "folder" };
 	struct transfer_target to = { .rows = target };
 
 	if (!read_want(loader, node, NODE_MAP, "a mapping of uses to options"))
