@@ -38,8 +38,10 @@ static int refuse_limits(struct box *box, uint32_t refused)
 			buf_printf(&names, "%s%s", names.size ? "," : "", wall_names[wall]);
 	err_set(box->run.err, ERR_WALL, 0, "limits",
 		"this user has no cgroup here that can hold the limits of the policy (%s)", buf_text(&names));
-	err_hint(box->run.err, "`atoll doctor` says how to get one; to run without: atoll run --degrade %s …",
-		 buf_text(&names));
+	/* A program that started it has no options; a client of a service hears this, too. */
+	err_hint(box->run.err, "`atoll doctor` says how to get one; to run without: %s%s%s",
+		 box->run.request->starter ? "`degrade: [" : "atoll run --degrade ", buf_text(&names),
+		 box->run.request->starter ? "]` in the policy" : " …");
 	return -EOPNOTSUPP;
 }
 

@@ -557,3 +557,16 @@ def test_metrics_and_logs_are_of_the_sandbox(service):
     assert rest.rows and not any(row["message"].startswith("session.start") for row in rest.rows)
     found = service.ask("LOGS", sandbox=made["sandbox"], search="session.start")
     assert len(found.rows) == 1
+
+
+def test_who_has_no_cgroup_is_told_what_a_policy_can_say(sandbox):
+    """No option of `atoll run` helps a client of the service."""
+    policy = "atoll: 1\nextends: service-base\ndegrade: [cgroup.pids, cgroup.cpu, disk]\n"
+    made = Service(sandbox)
+    made.options = ["--policy", str(sandbox.policy(policy, "limits.yaml"))]
+    service = made.start()
+    reply = service.ask("CREATE")
+    said = str(reply.values)
+    made.end()
+    assert "atoll run --degrade" not in said
+    assert reply.status == 201 or ("no cgroup" in said and "degrade: [cgroup.memory" in said), said
