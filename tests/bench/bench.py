@@ -4,9 +4,9 @@
 
   bench.py --build build [--quick] [--ahead] [--as root|user|both] [--json FILE] [SECTION…]
 
-Sections: start rules exec exec-gate rate parked memory work gate mediation monitor stage stages verify (none named:
-all). All contenders of a table run round-robin in one run, so that drift hits all alike. Nothing here fails for a
-missed budget.
+Sections: start rules exec exec-gate rate parked memory work gate mediation monitor service stage stages verify (none
+named: all of these), and density. All contenders of a table run round-robin in one run, so that drift hits all alike.
+Nothing here fails for a missed budget.
 """
 import argparse
 import atexit
@@ -22,6 +22,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import density
 import gate
 import mediation
 import monitoring
@@ -368,6 +369,7 @@ def section_stages(place, report, rounds):
 
 SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30), "exec": (section_exec, 300, 50),
             "exec-gate": (section_exec_gate, 400, 100), "rate": (section_rate, 2400, 600),
+            "density": (density.section_density, 2000, 200),
             "parked": (parking.section_parked, 100, 20),
             "memory": (section_memory, 1, 1), "work": (section_work, 15, 9), "gate": (gate.section_gate, 100, 20),
             "mediation": (mediation.section_mediation, 200, 50),
@@ -375,6 +377,9 @@ SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30)
             "service": (serving.section_service, 100, 20),
             "stage": (staging.section_stage, 100, 15), "stages": (section_stages, 200, 40),
             "verify": (verifying.section_verify, 200, 50)}
+
+# Left out where none is named: it takes minutes and gigabytes.
+ON_WISH = ("density",)
 
 
 def make_user():
@@ -436,7 +441,7 @@ def main():
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.chmod(folder, 0o755)
     for place in make_places(folder, os.path.abspath(options.build), options.who):
-        for name in options.sections or SECTIONS:
+        for name in options.sections or (name for name in SECTIONS if name not in ON_WISH):
             section, full, quick = SECTIONS[name]
             try:
                 results.setdefault(place.name, {})[name] = section(place, report, quick if options.quick else full)

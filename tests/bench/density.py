@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Thousands of sandboxes of `atoll serve` on one machine: what they cost while nothing happens in them, what somebody
+else's run costs beside them, and what is left when five times as many were made and killed."""
+import http.client
+import json
+import os
+import pathlib
+import time
+
+from contenders import TRUE, Unusable
+from parking import available_kib, quantile
+from serving import POLICY, Server
+
+SETTLE_S, LOOK_S, RUNS = 45, 30, 30
+
+
+class Client:
+    """An owner who may make as many as he likes. A connection is new where the service closed the last one."""
+
+    def __init__(self, place, url):
+        run = place.run([place.atoll, "serve", "key", "add", "density", "--sandboxes", "100000", "--rate", "1000000",
+                         "--policy", place.path("serve.yaml")], env=place.environment)
+        if run.returncode != 0:
+            raise Unusable(f"atoll serve key add: {run.stderr.strip()[-300:]}")
+        self.address = url.split("//")[1]
+        self.headers = {"X-API-KEY": run.stdout.strip(), "Content-Type": "application/json"}
+        self.connection = http.client.HTTPConnection(self.address, timeout=120)
+
+    def ask(self, method, path, body=None):
+        self.connection.request(method, path, json.dumps(body) if body is not None else None, self.headers)
+        reply = self.connection.getresponse()
+        text = reply.read()
+        if reply.status >= 300:
+            raise Unusable(f"{method} {path}: {reply.status} {text[:200]!r}")
+        return json.loads(text) if text else None
+
+    def create(self):
+        return self.ask("POST", "/sandboxes", {"templateID": "base", "timeout": 3600})["sandboxID"]
+
+    def kill(self, sandbox):
+        self.ask("DELETE", f"/sandboxes/{sandbox}")
+
+    def again(self):
+        self.connection.close()
+
+
+def processes(place):
+    """pid → program, of this place's copies."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            program = os.readlink(f"/proc/{pid}/exe")
+        except OSError:
+            continue
+        if program.startswith(place.bin + "/"):
+            found[int(pid)] = os.path.basename(program)
+    return found
+
+
+def cpu_ns(pids):
+    total = 0
+    for pid in pids:
+        try:
+            total += int(pathlib.Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0])
+        except OSError:
+            continue
+    return total
+
+
+def run_ms(place):
+    times = []
+    for _ in range(RUNS):
+        began = time.monotonic()
+        if place.run([place.atoll, "run", "-q", "--", TRUE], env=place.environment).returncode:
+            raise Unusable("atoll run failed beside them")
+        times.append((time.monotonic() - began) * 1e3)
+    return times
+
+
+def state(place, pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    groups = sum(name.startswith("atoll-") for _, names, _ in os.walk("/sys/fs/cgroup") for name in names)
+    return {"processes": len(processes(place)), "cgroups": groups,
+            "descriptors of atolld": len(os.listdir(f"/proc/{pid}/fd")),
+            "RSS of atolld, KiB": int(status.split("VmRSS:")[1].split()[0]),
+            "sessions": len(os.listdir(place.path("state/atoll/sessions")))}
+
+
+def idle(place, client, count, pid):
+    """What `count` cost that do nothing, and the times of runs beside them."""
+    before, made = available_kib(), []
+    try:
+        for _ in range(count):
+            made.append(client.create())
+        client.again()
+        time.sleep(SETTLE_S)
+        each, pids = (before - available_kib()) / count, processes(place)
+        began = cpu_ns(pids)
+        time.sleep(LOOK_S)
+        used = (cpu_ns(pids) - began) / LOOK_S / 1e7
+        return {"kib": each, "cpu": used, "rss": state(place, pid)["RSS of atolld, KiB"], "runs": run_ms(place)}
+    finally:
+        client.again()
+        for sandbox in made:
+            client.kill(sandbox)
+        client.again()
+
+
+def section_density(place, report, count):
+    pathlib.Path(place.path("serve.yaml")).write_text(POLICY, encoding="utf-8")
+    words = [place.atoll, "serve", "--listen", "127.0.0.1:0", "--json", "--policy", place.path("serve.yaml")]
+    with Server(place, words) as server:
+        client = Client(place, json.loads(server.said)["url"])
+        pid = next(pid for pid, program in processes(place).items() if program == "atolld")
+        empty = run_ms(place)
+        client.kill(client.create())
+        start = state(place, pid)
+        found = idle(place, client, count, pid)
+        for _ in range(5 * count):
+            client.kill(client.create())
+        client.again()
+        time.sleep(SETTLE_S)
+        end = state(place, pid)
+    ratio = quantile(found["runs"], .95) / quantile(empty, .95)
+    report.table(place, f"{count} sandboxes in which nothing happens", ["", ""], [
+        ["each, by the fall of MemAvailable", f"{found['kib']:.0f} KiB"],
+        ["all together", f"{found['cpu']:.2f} % of a core"], ["atolld", f"{found['rss'] / 1024:.1f} MiB"],
+        ["`atoll run -- true` beside them, p95", f"{quantile(found['runs'], .95):.1f} ms"],
+        ["the same beside none", f"{quantile(empty, .95):.1f} ms"]])
+    report.table(place, f"After {5 * count} more were made and killed", ["", "before", "after"],
+                 [[name, start[name], end[name]] for name in start],
+                 "the pool may wait; sessions are kept up to `kept` of the service's configuration")
+    report.budget(place, "an idle sandbox, by MemAvailable", found["kib"], 1024, "KiB")
+    report.budget(place, f"{count} idle sandboxes", found["cpu"], 2, "%")
+    report.budget(place, f"atolld with {count} sandboxes", found["rss"] / 1024, 64, "MiB")
+    report.budget(place, "p95 of a run beside them, against beside none", ratio, 5)
+    return {"empty": empty, "idle": found, "start": start, "end": end}
