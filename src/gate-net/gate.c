@@ -300,6 +300,7 @@ static int lose(struct net_gate *gate, const char *why)
 
 	gate_name_failure(gate, why);
 	peer_retire(&gate->peer, false);
+	gate_forget_unsent(gate);
 	close_doors(gate);
 	r = gate_log_failure(gate);
 	return r == 0 && gate->change.is_pending ? policy_change_conclude(gate, ENETDOWN, 0) : r;
@@ -322,7 +323,7 @@ static int heard(void *context)
 
 static const struct peer_kind kind = {
 	.program = "atoll-egress", .rules = gate_rules, .rule_count = GATE_RULE_COUNT, .must_greet = true,
-	.batch = HEAR_BATCH, .heard = heard, .broke = broke,
+	.batch = HEAR_BATCH, .heard = heard, .broke = broke, .has_room = gate_has_room,
 };
 
 /* Its sockets, and a place in the loop. Negative: the log failed. */
@@ -332,10 +333,9 @@ static int hand_over(struct net_gate *gate)
 
 	/* It has its own now; ours would keep the door open behind it. */
 	gate_forget_sockets(gate);
-	if (r == 0)
-		r = publish_hand_over(gate);
 	if (r < 0)
 		return lose(gate, err_errno_name(-r));
+	publish_hand_over(gate);
 	if (gate_pause_left_ms(gate))
 		gate_pause(gate);
 	gate_say_asking(gate, gate_questions_is_on(gate));
@@ -477,6 +477,7 @@ static void gate_done(void *context)
 	struct net_gate *gate = context;
 
 	peer_retire(&gate->peer, false);
+	gate_forget_unsent(gate);
 	close_doors(gate);
 	certificates_done(&gate->certificates);
 	gate_names_done(&gate->names);

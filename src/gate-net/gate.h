@@ -65,6 +65,10 @@ struct net_gate {
 	struct loop_source sources[GATE_SOCKET_COUNT];
 	struct gate_start_with start;
 	struct peer peer;                   /* atoll-egress; what is sent before it starts waits in the socket */
+	struct {
+		struct gate_unsent *first, *last; /* first is owned */
+		size_t bytes;
+	} outbox;                           /* what its socket had no room for, in order */
 	struct certificates certificates;                 /* where rules are about requests */
 	const struct policy *next_policy;   /* while it changes: what goes out is allowed by both; NULL */
 	struct gate_names names;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate-net/link.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "base/err.h"
 #include "base/str.h"
 #include "gate-net/gate.h"
@@ -11,6 +14,8 @@
 #include "supervise/rate.h"
 #include "supervise/run.h"
 #include "wire/gate.h"
+
+enum { OUTBOX_MAX = 8 << 20 };
 
 void gate_name_failure(struct net_gate *gate, const char *why)
 {
@@ -26,10 +31,96 @@ void gate_mark_lost(struct net_gate *gate, const char *why)
 	gate_name_failure(gate, why);
 }
 
+/* A frame that the socket had no room for. */
+struct gate_unsent {
+	struct gate_unsent *next; /* owned */
+	int fd;                   /* owned, FD_NONE: none */
+	struct buf frame;         /* owned */
+};
+
+static void drop_first(struct net_gate *gate)
+{
+	struct gate_unsent *first = gate->outbox.first;
+
+	gate->outbox.first = first->next;
+	gate->outbox.bytes -= sizeof *first + first->frame.size;
+	close_fd(&first->fd);
+	buf_done(&first->frame);
+	free(first);
+}
+
+void gate_forget_unsent(struct net_gate *gate)
+{
+	while (gate->outbox.first)
+		drop_first(gate);
+}
+
+static int keep(struct net_gate *gate, const struct buf *frame, const int *fds, size_t fd_count)
+{
+	struct gate_unsent *unsent;
+
+	if (fd_count > 1 || gate->outbox.bytes + sizeof *unsent + frame->size > OUTBOX_MAX)
+		return -ENOBUFS;
+	unsent = malloc(sizeof *unsent);
+	if (!unsent)
+		return -ENOMEM;
+	*unsent = (struct gate_unsent){ .fd = fd_count ? fd_duplicate(fds[0]) : FD_NONE };
+	buf_init(&unsent->frame, frame->size);
+	buf_put(&unsent->frame, frame->bytes, frame->size);
+	if (buf_error(&unsent->frame) || (fd_count && unsent->fd < 0)) {
+		buf_done(&unsent->frame);
+		close_fd(&unsent->fd);
+		free(unsent);
+		return -ENOMEM;
+	}
+	if (gate->outbox.first)
+		gate->outbox.last->next = unsent;
+	else
+		gate->outbox.first = unsent;
+	gate->outbox.last = unsent;
+	gate->outbox.bytes += sizeof *unsent + frame->size;
+	return 0;
+}
+
+/* What came first goes first. 0; -EAGAIN: some are left. */
+static int send_kept(struct net_gate *gate)
+{
+	int r = 0;
+
+	while (r == 0 && gate->outbox.first) {
+		const struct gate_unsent *first = gate->outbox.first;
+
+		r = frame_send(gate->peer.fd, &first->frame, &first->fd, first->fd >= 0);
+		if (r == 0)
+			drop_first(gate);
+	}
+	return r;
+}
+
+int gate_has_room(void *context)
+{
+	struct net_gate *gate = context;
+	int r = gate_is_there(gate) ? send_kept(gate) : 0;
+
+	if (r == -EAGAIN)
+		r = peer_wait_for_room(&gate->peer);
+	if (r < 0)
+		gate_mark_lost(gate, "it does not listen");
+	return 0;
+}
+
 void gate_send(struct net_gate *gate, int r, const int *fds, size_t fd_count)
 {
+	bool is_first = !gate->outbox.first;
+
 	if (r >= 0)
-		r = frame_send(gate->peer.fd, &gate->run->out, fds, fd_count);
+		r = is_first ? frame_send(gate->peer.fd, &gate->run->out, fds, fd_count) : -EAGAIN;
+	/* It has not come to read: on a busy machine, when thousands of connections were begun together. */
+	if (r == -EAGAIN && gate_is_there(gate)) {
+		r = keep(gate, &gate->run->out, fds, fd_count);
+		if (r == 0 && is_first)
+			r = peer_wait_for_room(&gate->peer);
+	}
 	if (r < 0)
 		gate_mark_lost(gate, "it does not listen");
 }

@@ -23,7 +23,16 @@ void gate_name_failure(struct net_gate *gate, const char *why);
 /* There is no network from now on, for this reason (copied); the first one stays. Nothing where it is gone already. */
 void gate_mark_lost(struct net_gate *gate, const char *why);
 
-/* Sends the frame in the run's out; r: what its end gave. The gate gets copies of the descriptors. */
+/* Forgets the frames that its socket had no room for. Nothing where there are none. */
+void gate_forget_unsent(struct net_gate *gate);
+
+/* Sends them, to a struct net_gate: see struct peer_kind. 0. */
+int gate_has_room(void *net_gate);
+
+/*
+ * Sends the frame in the run's out, or keeps it until there is room, at most 8 MiB of them; r: what its end gave. The
+ * gate gets copies of the descriptors, at most one.
+ */
 void gate_send(struct net_gate *gate, int r, const int *fds, size_t fd_count);
 
 /* Whether something can be said to it. */

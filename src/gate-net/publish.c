@@ -189,30 +189,23 @@ int publish_announce(struct net_gate *gate)
 	return r == 0 && gate->publish.count ? keep_list(gate) : r;
 }
 
-static int hand_over_port(struct net_gate *gate, size_t index)
+static void hand_over_port(struct net_gate *gate, size_t index)
 {
 	struct published *published = &gate->publish.ports[index];
-	int r;
 
 	frame_begin(&gate->run->out, GATE_PUBLISH);
 	frame_put_u32(&gate->run->out, (uint32_t)index);
 	frame_put_u32(&gate->run->out, published->rule.port);
-	r = frame_end(&gate->run->out);
-	if (r == 0)
-		r = frame_send(gate->peer.fd, &gate->run->out, &published->fd, 1);
+	gate_send(gate, frame_end(&gate->run->out), &published->fd, 1);
 	close_fd(&published->fd);
-	return r;
 }
 
-int publish_hand_over(struct net_gate *gate)
+void publish_hand_over(struct net_gate *gate)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < gate->publish.count; i++) {
+	for (size_t i = 0; gate_is_there(gate) && i < gate->publish.count; i++) {
 		loop_remove(gate->run->loop, &gate->publish.ports[i].source);
-		r = hand_over_port(gate, i);
+		hand_over_port(gate, i);
 	}
-	return r;
 }
 
 /* ---- on demand ---- */
@@ -258,9 +251,7 @@ static int open_late(struct net_gate *gate, const struct publish_rule *rule)
 		return r;
 	if (!gate_is_there(gate))
 		return watch_port(gate, &gate->publish.ports[index]);
-	r = hand_over_port(gate, index);
-	if (r < 0)
-		gate_mark_lost(gate, err_errno_name(-r));
+	hand_over_port(gate, index);
 	return 0;
 }
 

@@ -61,8 +61,8 @@ int publish_announce(struct net_gate *gate) MUST_USE;
  */
 int publish_on_listen(struct net_gate *gate, const struct watch_network *event) MUST_USE;
 
-/* Gives them to the gate. Negative: it does not listen. */
-int publish_hand_over(struct net_gate *gate) MUST_USE;
+/* Gives them to the gate. */
+void publish_hand_over(struct net_gate *gate);
 
 /* Somebody connected: 1 with a socket of the inside in *ret_fd (owned); 0: refused. Negative: the log failed. */
 int publish_judge(struct net_gate *gate, const struct gate_arrived *arrived, int *ret_fd) MUST_USE;

@@ -16,9 +16,15 @@ from gate import LOOPBACK, Listener, Web, cpu_ticks, gate_of, policy_text, test_
 PYTHON = "/usr/bin/python3"
 
 
+def answer(connection):
+    heard = connection.recv(100)
+    connection.sendall(heard)
+    return heard
+
+
 @pytest.fixture
 def listener():
-    server = Listener(lambda connection: connection.recv(100))
+    server = Listener(answer)
     yield server
     server.close()
 
@@ -55,7 +61,7 @@ def test_a_thousand_connections_at_one_time(sandbox):
 
 
 RESETS = """
-import resource, socket, struct, sys
+import resource, socket, struct, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
 port, made = int(sys.argv[1]), 0
 for batch in range(50):
@@ -66,7 +72,14 @@ for batch in range(50):
         made += s.connect_ex(ADDRESS) in (0, 115); held.append(s)
     for s in held: s.close()
 print("made", made, flush=True); sys.stdin.read(1)
-s = socket.create_connection(("web.test", port), timeout=20); s.sendall(b"still alive"); s.close()
+# Until there is an answer: on a busy machine those before are open in the gate for a while, and count.
+for _ in range(300):
+    try:
+        with socket.create_connection(("web.test", port), timeout=60) as s:
+            s.sendall(b"still alive")
+            if s.recv(1): break
+    except OSError: pass
+    time.sleep(0.1)
 """
 
 
@@ -80,9 +93,9 @@ def test_ten_thousand_connections_that_are_reset(sandbox, listener):
     assert line and int(line[1]) >= 9000, (line, child.stderr.read() if not line else "")
     pid, = gate_of(sandbox)
     assert resident_kib(pid) < 64 << 10
-    out, err = child.communicate(b"x", timeout=40)
+    out, err = child.communicate(b"x", timeout=120)
     assert child.returncode == 0 and b"network gate failed" not in err, (out, err)
-    wait_until(lambda: b"still alive" in listener.heard)
+    wait_until(lambda: b"still alive" in listener.heard, 30)
 
 
 # Hellos that go no further, requests cut in their heads and bodies, ends of one side; most of them end by a reset.
@@ -131,7 +144,7 @@ def test_storms_on_a_host_that_is_read(sandbox, certificates):
     assert line == b"300\n", (line, child.stderr.read() if not line else "")
     pid, = gate_of(sandbox)
     assert resident_kib(pid) < 64 << 10, resident_kib(pid)
-    out, err = child.communicate(b"x", timeout=40)
+    out, err = child.communicate(b"x", timeout=120)
     assert child.returncode == 0 and b"200 OK" in out and b"network gate failed" not in err, (out, err)
     server.close()
 

