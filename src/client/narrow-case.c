@@ -54,56 +54,46 @@ static void put_files(struct json *json, const struct policy *policy)
 	json_object_end(json);
 }
 
-static void put_hosts(struct json *json, const struct policy *policy)
+/* The rules of one section, each by put_rule(); more than a verifier is shown are counted. */
+static void put_rules(struct json *json, const char *section, enum verdict by_default, size_t count,
+		      void (*put_rule)(struct json *json, const struct policy *policy, size_t at),
+		      const struct policy *policy)
 {
-	size_t told = 0;
-
-	json_object_begin(json, "network");
-	json_string(json, "default", verdict_names[policy->network.default_verdict]);
+	json_object_begin(json, section);
+	json_string(json, "default", verdict_names[by_default]);
 	json_array_begin(json, "rules");
-	for (size_t i = 0; i < policy->network.count; i++) {
-		const struct net_rule *rule = &policy->network.rules[i];
-
-		if (told++ >= RULES_MAX)
-			continue;
+	for (size_t i = 0; i < count && i < RULES_MAX; i++) {
 		json_object_begin(json, NULL);
-		json_string(json, "verdict", verdict_names[rule->verdict]);
-		put_text(json, rule->host ? "host" : "cidr", rule->host ? rule->host : rule->cidr);
-		json_array_begin(json, "ports");
-		for (size_t p = 0; p < rule->port_count && p < RULES_MAX; p++)
-			json_u64(json, NULL, rule->ports[p]);
-		json_array_end(json);
+		put_rule(json, policy, i);
 		json_object_end(json);
 	}
 	json_array_end(json);
-	json_u64(json, "left_out", told > RULES_MAX ? told - RULES_MAX : 0);
+	json_u64(json, "left_out", count > RULES_MAX ? count - RULES_MAX : 0);
 	json_object_end(json);
 }
 
-static void put_programs(struct json *json, const struct policy *policy)
+static void put_host(struct json *json, const struct policy *policy, size_t at)
 {
-	size_t told = 0;
+	const struct net_rule *rule = &policy->network.rules[at];
 
-	json_object_begin(json, "exec");
-	json_string(json, "default", verdict_names[policy->exec.default_verdict]);
-	json_array_begin(json, "rules");
-	for (size_t i = 0; i < policy->exec.count; i++) {
-		const struct exec_rule *rule = &policy->exec.rules[i];
-
-		if (told++ >= RULES_MAX)
-			continue;
-		json_object_begin(json, NULL);
-		json_string(json, "verdict", verdict_names[rule->verdict]);
-		json_string(json, "program", rule->program);
-		json_array_begin(json, "argv");
-		for (const char *const *word = rule->argv; word && *word; word++)
-			put_text(json, NULL, *word);
-		json_array_end(json);
-		json_object_end(json);
-	}
+	json_string(json, "verdict", verdict_names[rule->verdict]);
+	put_text(json, rule->host ? "host" : "cidr", rule->host ? rule->host : rule->cidr);
+	json_array_begin(json, "ports");
+	for (size_t p = 0; p < rule->port_count && p < RULES_MAX; p++)
+		json_u64(json, NULL, rule->ports[p]);
 	json_array_end(json);
-	json_u64(json, "left_out", told > RULES_MAX ? told - RULES_MAX : 0);
-	json_object_end(json);
+}
+
+static void put_program(struct json *json, const struct policy *policy, size_t at)
+{
+	const struct exec_rule *rule = &policy->exec.rules[at];
+
+	json_string(json, "verdict", verdict_names[rule->verdict]);
+	json_string(json, "program", rule->program);
+	json_array_begin(json, "argv");
+	for (const char *const *word = rule->argv; word && *word; word++)
+		put_text(json, NULL, *word);
+	json_array_end(json);
 }
 
 static void put_limits(struct json *json, const struct policy *policy)
@@ -124,8 +114,8 @@ static void put_policy(struct json *json, const struct policy *policy)
 	put_text(json, "name", policy->name);
 	json_string(json, "level", trust_level_names[policy->level]);
 	put_files(json, policy);
-	put_hosts(json, policy);
-	put_programs(json, policy);
+	put_rules(json, "network", policy->network.default_verdict, policy->network.count, put_host, policy);
+	put_rules(json, "exec", policy->exec.default_verdict, policy->exec.count, put_program, policy);
 	put_limits(json, policy);
 	json_object_end(json);
 }

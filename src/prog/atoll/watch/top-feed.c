@@ -379,10 +379,12 @@ static struct subject *find_asked(struct feed *feed, const char *id,
 	return *ret_call ? subject : NULL;
 }
 
-static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
+/* What a frame with nothing but the name of a sandbox asks for. 1: it is asked; 0: nobody is to be asked. */
+static int ask_named(struct feed *feed, struct frame *frame,
+		     int (*answered)(struct feed *, struct call *, const atoll_record *),
+		     int (*send)(atoll_sandbox *, uint64_t *ticket, struct atoll_error *), const char **ret_id)
 {
 	struct atoll_error error = LIBRARY_ERROR;
-	struct feed *feed = context;
 	const char *id = frame_get_string(frame);
 	struct subject *subject;
 	struct call *call;
@@ -390,11 +392,25 @@ static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count
 
 	if (frame_finish(frame) < 0 || !id)
 		return -EBADMSG;
-	subject = find_asked(feed, id, stop_answered, &call);
+	subject = find_asked(feed, id, answered, &call);
 	if (!subject)
 		return 0;
-	r = atoll_stop(subject->sandbox, GRACE_MS, &call->ticket, NULL, &error);
-	return r < 0 ? check_asked(feed, call, r, &error) : notice(feed, "%s is being stopped%s", id, "");
+	*ret_id = id;
+	r = send(subject->sandbox, &call->ticket, &error);
+	return r ? check_asked(feed, call, r, &error) : 1;
+}
+
+static int send_stop(atoll_sandbox *sandbox, uint64_t *ticket, struct atoll_error *error)
+{
+	return atoll_stop(sandbox, GRACE_MS, ticket, NULL, error);
+}
+
+static int on_stop(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	const char *id;
+	int r = ask_named(context, frame, stop_answered, send_stop, &id);
+
+	return r > 0 ? notice(context, "%s is being stopped%s", id, "") : r;
 }
 
 static int questions_answered(struct feed *feed, struct call *call, const atoll_record *result)
@@ -408,25 +424,20 @@ static int questions_answered(struct feed *feed, struct call *call, const atoll_
 	return r == -ENOBUFS || r == -EMSGSIZE ? notice(feed, "%s asks too much for here%s", call->id, "") : r;
 }
 
-static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
+static int send_look(atoll_sandbox *sandbox, uint64_t *ticket, struct atoll_error *error)
 {
 	cleanup_record atoll_record *look = atoll_record_new(ATOLL_LOOK);
-	struct atoll_error error = LIBRARY_ERROR;
-	struct feed *feed = context;
-	const char *id = frame_get_string(frame);
-	struct subject *subject;
-	struct call *call;
-	int r;
+	int r = atoll_set_string(look, "look", "glance", error);
 
-	if (frame_finish(frame) < 0 || !id)
-		return -EBADMSG;
-	subject = find_asked(feed, id, questions_answered, &call);
-	if (!subject)
-		return 0;
-	r = atoll_set_string(look, "look", "glance", &error);
-	if (r == 0)
-		r = atoll_look(subject->sandbox, look, &call->ticket, NULL, &error);
-	return check_asked(feed, call, r, &error);
+	return r == 0 ? atoll_look(sandbox, look, ticket, NULL, error) : r;
+}
+
+static int on_ask(void *context, struct frame *frame, int *fds, size_t fd_count)
+{
+	const char *id;
+	int r = ask_named(context, frame, questions_answered, send_look, &id);
+
+	return r > 0 ? 0 : r;
 }
 
 static int answer_answered(struct feed *feed, struct call *call, const atoll_record *result)
