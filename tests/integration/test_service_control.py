@@ -12,7 +12,7 @@ import time
 import pytest
 
 from atoll import wait_until
-from gate import policy_text
+from gate import LOOPBACK, Web, policy_text, test_hosts
 from service import OPERATIONS, Service
 
 DEGRADE = "degrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]\n"
@@ -351,6 +351,21 @@ def test_headers_of_a_client_are_the_gates_business(service):
     assert "rules" not in service.ask("GET", **own).values
     logs = [path.read_text() for path in (service.sandbox.state / "atoll").glob("**/*.jsonl")]
     assert len(logs) > 2 and not any("sk-of-the-client" in log for log in logs)
+
+
+@pytest.mark.needs("curl")
+def test_no_internet_closes_what_the_policy_lists(sandbox):
+    """By the words that the service writes (tests/unit/service/launcher/store/test-narrowing.c)."""
+    web = Web()
+    policy = sandbox.policy(policy_text([f"{{host: web.test, ports: [{web.port}]}}", *LOOPBACK]))
+    try:
+        for deny, wanted in (("", "200"), ('  deny: [{cidr: "0.0.0.0/0"}, {cidr: "::/0"}]\n', "000")):
+            sandbox.write(sandbox.project / ".atoll.yaml", "atoll: 1\nnetwork:\n  default: deny\n" + deny)
+            done = sandbox.run(f"curl -s -o /dev/null -w '%{{http_code}}' http://web.test:{web.port}/", policy=policy,
+                               env=test_hosts())
+            assert done.out == wanted, done
+    finally:
+        web.close()
 
 
 def test_policies_are_compiled_beside_the_loop(service):

@@ -98,7 +98,10 @@ static int write_allowed(struct buf *out, const char *const *allowed, struct err
 	int r = 0;
 
 	buf_put_text(out, "  default: deny\n");
-	if (allowed && *allowed)
+	/* Hosts that the policy lists stay listed by that: what they lead to is denied. */
+	if (!allowed || !*allowed)
+		buf_put_text(out, "  deny:\n    - {cidr: \"0.0.0.0/0\"}\n    - {cidr: \"::/0\"}\n");
+	else
 		buf_put_text(out, "  allow:\n");
 	for (; r == 0 && allowed && *allowed; allowed++) {
 		r = parse("allowOut", *allowed, true, &target, err);

@@ -67,7 +67,8 @@ static void a_closed_network_lists_what_is_open(void **state)
 	assert_int_equal(narrow(2, allowed, LIST("0.0.0.0/0")), 1);
 	assert_string_equal(written, expected);
 	assert_int_equal(narrow(0, NULL, NULL), 1);
-	assert_string_equal(written, "atoll: 1\nnetwork:\n  default: deny\n");
+	assert_string_equal(written, "atoll: 1\nnetwork:\n  default: deny\n  deny:\n"
+				     "    - {cidr: \"0.0.0.0/0\"}\n    - {cidr: \"::/0\"}\n");
 }
 
 static void a_denied_block_is_a_denial(void **state)
