@@ -163,10 +163,12 @@ static const char *name_of(const struct operation *operation, const struct word 
 	return slash ? slash + 1 : word->text;
 }
 
-/* A glob of the shell may become any name. */
+/* A glob of the shell may become any name that it fits. One of stars alone fits all, and so says nothing of any. */
 static bool is_glob_name(const struct operation *operation, const struct word *word)
 {
-	return word->flags & WORD_GLOB && operation->kind == OP_COMMAND;
+	const char *name = name_of(operation, word);
+
+	return word->flags & WORD_GLOB && operation->kind == OP_COMMAND && name[strspn(name, "*")];
 }
 
 /* The host of a URL, "host:port", "user@host:path", "/dev/tcp/host/port"; lower case. */
