@@ -189,8 +189,13 @@ def display(*values, raw=False, **_):
 
 def scale_and_ticks(axes, name):
     axis = getattr(axes, f"{name}axis")
-    is_date = "Date" in type(axis.get_major_locator()).__name__
-    return {f"{name}_ticks": list(axis.get_ticklocs()), f"{name}_scale": "datetime" if is_date else axis.get_scale(),
+    locator = type(axis.get_major_locator()).__name__
+    ticks, scale = list(axis.get_ticklocs()), axis.get_scale()
+    if "Date" in locator:
+        ticks, scale = [sys.modules["matplotlib.dates"].num2date(tick) for tick in ticks], "datetime"
+    elif "Category" in locator:
+        scale = "categorical"
+    return {f"{name}_ticks": ticks, f"{name}_scale": scale,
             f"{name}_tick_labels": [label.get_text() for label in axis.get_ticklabels()]}
 
 
@@ -239,9 +244,27 @@ def bar_elements(axes):
     return elements
 
 
+def box_elements(axes):
+    """Of a box plot, which draws for each box: itself (a patch, or a line of five points), two whiskers, two caps, the
+    median and what lies outside."""
+    lines = [coordinates(line.get_ydata()) for line in axes.get_lines()]
+    patches = [patch for patch in axes.patches if type(patch).__name__ == "PathPatch"]
+    size = 6 if patches and len(lines) == 6 * len(patches) else 7
+    groups = [lines[at:at + size][-6:] for at in range(0, len(lines), size)]
+    boxes = lines[::7] if size == 7 else []
+    if not groups or len(lines) % size or any(len(box) != 5 for box in boxes) or \
+            any([len(line) for line in group[:5]] != [2] * 5 for group in groups):
+        return []
+    labels = [label.get_text() for label in axes.xaxis.get_ticklabels()]
+    return [{"label": label, "min": low[1], "first_quartile": low[0], "median": median[0],
+             "third_quartile": high[0], "max": high[1], "outliers": outside}
+            for label, (low, high, _, _, median, outside) in zip(labels, groups)]
+
+
 def pie_elements(axes):
     wedges = [patch for patch in axes.patches if type(patch).__name__ == "Wedge"]
-    return [{"label": wedge.get_label(), "angle": wedge.theta2 - wedge.theta1, "radius": wedge.r} for wedge in wedges]
+    return [{"label": wedge.get_label(), "angle": round(wedge.theta2 - wedge.theta1, 4), "radius": wedge.r}
+            for wedge in wedges]
 
 
 def chart_of_axes(axes):
@@ -252,6 +275,8 @@ def chart_of_axes(axes):
     chart.update(labels_and_units(axes))
     if axes.containers and bar_elements(axes):
         return {**chart, "type": "bar", "elements": bar_elements(axes)}
+    if box_elements(axes):
+        return {**chart, "type": "box_and_whisker", "elements": box_elements(axes)}
     for kind, elements in (("line", line_elements(axes)), ("scatter", scatter_elements(axes))):
         if elements:
             return {**chart, **scale_and_ticks(axes, "x"), **scale_and_ticks(axes, "y"), "type": kind,
@@ -313,6 +338,11 @@ class Image(Shown):
         return {"image/png" if is_png else "image/jpeg": self.data}
 
 
+def make_package(module):
+    """Libraries that find it ask whether they run in its shell."""
+    module.get_ipython = lambda: None
+
+
 def make_display_module(module):
     module.display, module.Image = display, Image
     module.clear_output = lambda *_, **__: None
@@ -330,7 +360,7 @@ def make_backend(module):
 
 class Finder:
     """Makes modules that are not installed; of IPython's own, display() shows what it is given here."""
-    makers = {"IPython": lambda module: None, "IPython.display": make_display_module, "atoll_figures": make_backend}
+    makers = {"IPython": make_package, "IPython.display": make_display_module, "atoll_figures": make_backend}
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -388,6 +418,7 @@ class Interpreter:
 
     def compile(self, source, name):
         """The statements and, of a cell that ends with an expression, that one: code, or None."""
+        source = without_indent(source)
         try:
             tree = compile(source, name, "exec", CELL_FLAGS | ast.PyCF_ONLY_AST)
         except SyntaxError:
@@ -442,6 +473,12 @@ class Interpreter:
                 else:
                     os.environ.pop(word, None)
             channel.say("end")
+
+
+def without_indent(source):
+    """A cell whose first line is indented, as texts within programs are, is moved to the left."""
+    indent = re.match(r"(?:[ \t]*\n)*([ \t]*)", source).group(1)
+    return re.sub(rf"^{indent}", "", source, flags=re.M) if indent else source
 
 
 def with_commands(source):

@@ -72,6 +72,7 @@ def test_a_value_its_state_and_its_count(context):
     done = context("x += 1; x")
     assert text(done) == "21" and {"type": "number_of_executions", "execution_count": 2} in done["lines"]
     assert text(context("x;")) is None and text(context("None")) is None and text(context("'abc'")) == "abc"
+    assert text(context("\n    y = 3\n    if y:\n        y += 1\n    y\n    ")) == "4"
     assert text(context("def f():\n    return x * 2\nf()")) == "42"
 
 
@@ -113,6 +114,7 @@ from IPython.display import HTML, display as shown
 shown(HTML('<i>y</i>'))
 display(Data(), Page)
 Page()""")
+    assert text(context("import IPython; repr(IPython.get_ipython())")) == "None"
     html, data, kind, page = done["results"]
     assert html["html"] == "<i>y</i>" and not html["is_main_result"] and page["is_main_result"]
     assert page["html"] == "<b>x</b>" and page["png"] == "cG5n" and page["latex"] == "$x$" and page["x/y"] == 1
@@ -125,6 +127,10 @@ def test_figures_are_images_and_data(context):
                    "plt.plot([1, 2], [3, 4], label='a'); plt.title('t'); plt.show()")
     figure = done["results"][0]
     assert figure["png"].startswith("iVBOR") and figure["chart"]["type"] == "line", done["error"]
+    box = context("_ = plt.boxplot([[1, 2, 3, 90], [2, 3]], labels=['p', 'q'])\nplt.show()")["results"][0]["chart"]
+    assert [(one["label"], one["median"], one["outliers"]) for one in box["elements"]] == \
+        [("p", 2.5, [90]), ("q", 2.5, [])]
+    assert box["type"] == "box_and_whisker"
     assert figure["chart"]["title"] == "t" and figure["chart"]["elements"][0]["points"] == [[1, 3], [2, 4]]
 
 
@@ -195,7 +201,7 @@ def test_contexts_are_made_listed_restarted_and_removed(front, tmp_path):
     status, made = contexts(front, "POST", "", {"language": "Python", "cwd": str(tmp_path)})
     assert status == 200 and made["language"] == "python" and made["cwd"] == str(tmp_path)
     listed = contexts(front, "GET", "")[1]
-    assert made in listed and {"python", "javascript"} <= {one["language"] for one in listed}
+    assert listed[-1] == made and {"python", "javascript"} <= {one["language"] for one in listed}
     first = {"context_id": made["id"]}
     assert text(execute(front, "import os; x = 1; os.getcwd()", **first)) == str(tmp_path)
     assert execute(front, "x", language="python")["error"]["name"] == "NameError"
@@ -245,7 +251,7 @@ def test_who_may(front):
 
 def test_a_client_that_leaves_interrupts_its_code(front, context):
     assert context("x = 5")["error"] is None
-    made = contexts(front, "GET", "")[1][0]["id"]
+    made = contexts(front, "GET", "")[1][-1]["id"]
     link = open_execution(front, "import time\nprint('begun')\nwhile True: time.sleep(0.01)", context_id=made)
     answer = link.getresponse()
     while b"begun" not in answer.readline():
@@ -256,7 +262,7 @@ def test_a_client_that_leaves_interrupts_its_code(front, context):
 
 
 def test_code_that_ignores_interrupts_is_killed(front, context):
-    made = contexts(front, "GET", "")[1][0]["id"]
+    made = contexts(front, "GET", "")[1][-1]["id"]
     link = open_execution(front, "import time\nprint('begun')\nwhile True:\n try:\n  while True: time.sleep(0.01)\n"
                           " except BaseException: pass", context_id=made)
     answer = link.getresponse()
@@ -305,7 +311,7 @@ def memory(front):
 
 
 def test_a_gigabyte_that_nobody_reads_waits_in_the_code(front, context):
-    made = contexts(front, "GET", "")[1][0]["id"]
+    made = contexts(front, "GET", "")[1][-1]["id"]
     before = memory(front)
     link = open_execution(front, "line = 'x' * 65536\nfor _ in range(16384): print(line)", context_id=made)
     answer = link.getresponse()
@@ -325,7 +331,7 @@ def test_much_output_comes_whole(context):
 
 
 def test_runs_of_one_context_wait_for_each_other(front, context):
-    made = contexts(front, "GET", "")[1][0]["id"]
+    made = contexts(front, "GET", "")[1][-1]["id"]
     links = [open_execution(front, f"import time; time.sleep(0.05); print({at})", context_id=made) for at in range(40)]
     seen = [link.getresponse().read().decode() for link in links]
     assert sum("TooManyExecutions" in one for one in seen) == 8

@@ -70,6 +70,7 @@ struct context *contexts_add(struct front *front, const char *sandbox, enum inte
 {
 	static uint64_t last_id;
 	struct context *context = has_room(front, sandbox) ? calloc(1, sizeof *context) : NULL;
+	struct context *last = first_of(front);
 
 	if (!context)
 		return NULL;
@@ -85,8 +86,13 @@ struct context *contexts_add(struct front *front, const char *sandbox, enum inte
 		context->id[0] = 0;
 	context->language = language;
 	driver_init(&context->driver, front, sandbox, &events);
-	context->next = first_of(front);
-	*front_extension_state(front) = context;
+	/* The newest is the last one of a list. */
+	while (last && last->next)
+		last = last->next;
+	if (last)
+		last->next = context;
+	else
+		*front_extension_state(front) = context;
 	return context;
 }
 
