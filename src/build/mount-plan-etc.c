@@ -71,7 +71,7 @@ static int add_missing_accounts(struct plan *plan, const char *passwd, const cha
 
 static int add_accounts(struct plan *plan)
 {
-	const struct plan_input *input = plan->input;
+	const struct plan_input *input = &plan->input;
 	const struct accounts_user user = { input->user_name, input->uid, input->gid,
 					    input->policy->home[0] ? input->policy->home : "/" };
 	cleanup_free char *passwd = read_accounts("/etc/passwd"), *group = read_accounts("/etc/group");
@@ -169,12 +169,12 @@ static char *hosts_text(const struct policy *policy)
  */
 static int add_hosts(struct plan *plan)
 {
-	const struct policy *policy = plan->input->policy;
+	const struct policy *policy = plan->input.policy;
 	const char *text = plan_keep(plan, hosts_text(policy));
 	char real[PATH_MAX];
 
 	if (plan_real(plan, "/etc/hosts", real) == 0)
-		return policy->network.mode != NETWORK_GATE && !plan->input->root_from ? 0 :
+		return policy->network.mode != NETWORK_GATE && !plan->input.root_from ? 0 :
 			       add_file(plan, plan_keep(plan, str_dup(real)), text, resolver);
 	return add_file_if(plan, "/etc/hosts", text, resolver, JAIL_OPTIONAL);
 }
@@ -185,19 +185,19 @@ static int add_hosts(struct plan *plan)
  */
 static int add_settings(struct plan *plan)
 {
-	const char *const *file = plan->input->policy->agent.settings;
+	const char *const *file = plan->input.policy->agent.settings;
 	struct stat st;
 	int r = 0;
 
 	for (; r == 0 && file && *file; file += 2)
-		if (plan_policy_names(plan->input->policy, "/etc") && lstat(file[0], &st) < 0)
+		if (plan_policy_names(plan->input.policy, "/etc") && lstat(file[0], &st) < 0)
 			r = add_file_if(plan, file[0], file[1], "agent.settings", JAIL_OPTIONAL);
 	return r;
 }
 
 int plan_add_etc(struct plan *plan)
 {
-	const struct plan_input *input = plan->input;
+	const struct plan_input *input = &plan->input;
 	int r = input->uid ? add_accounts(plan) : 0;
 
 	if (r == 0 && input->policy->network.mode == NETWORK_GATE)

@@ -11,7 +11,7 @@
 enum { PLAN_MOUNTS_MAX = 4096 };
 
 struct plan {
-	const struct plan_input *input; /* while it is made */
+	struct plan_input input;         /* policy and root_from live as long; the rest while it is made */
 	struct jail_mount *mounts;
 	size_t count, capacity;
 	char **strings; /* owned text behind targets and contents */

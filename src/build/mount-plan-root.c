@@ -22,9 +22,9 @@ static const char *const system_names[] = {
 
 bool plan_is_of_root(const struct plan *plan, const char *path)
 {
-	const struct policy *policy = plan->input->policy;
+	const struct policy *policy = plan->input.policy;
 
-	if (!plan->input->root_from || (policy->project[0] && path_is_below(path, policy->project)) ||
+	if (!plan->input.root_from || (policy->project[0] && path_is_below(path, policy->project)) ||
 	    (policy->home[0] && path_is_below(path, policy->home)))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(system_names); i++)
@@ -35,7 +35,7 @@ bool plan_is_of_root(const struct plan *plan, const char *path)
 
 int plan_real(const struct plan *plan, const char *path, char out[PATH_MAX])
 {
-	const char *root = plan->input->root_from;
+	const char *root = plan->input.root_from;
 	cleanup_fd int root_fd = FD_NONE, fd = FD_NONE;
 	char real[PATH_MAX];
 	size_t length;

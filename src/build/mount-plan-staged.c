@@ -15,7 +15,7 @@
 
 static int layer_path(struct plan *plan, const char *session, const char *rest, size_t tree, const char **ret_path)
 {
-	*ret_path = plan_keep(plan, str_printf("%s/sessions/%s/" STAGE_DIRECTORY "/%s/%zu", plan->input->state_dir,
+	*ret_path = plan_keep(plan, str_printf("%s/sessions/%s/" STAGE_DIRECTORY "/%s/%zu", plan->input.state_dir,
 					       session, rest, tree));
 	return *ret_path ? 0 : -ENOMEM;
 }
@@ -23,11 +23,11 @@ static int layer_path(struct plan *plan, const char *session, const char *rest, 
 /* The layers of one tree, top first: live, those of the chain; the mask comes with the first masked name. */
 static int make_layers(struct plan *plan, size_t tree, struct jail_layers **ret_layers)
 {
-	const struct stage_chain *chain = plan->input->chain;
+	const struct stage_chain *chain = plan->input.chain;
 	size_t count = chain ? chain->count : 0;
 	struct jail_layers *layers = calloc(1, sizeof *layers + (count + 1) * sizeof(char *));
 	const char **between = layers ? (const char **)(layers + 1) : NULL;
-	int r = layers ? layer_path(plan, plan->input->session, STAGE_DIRECTORY_LIVE, tree, &layers->live) : -ENOMEM;
+	int r = layers ? layer_path(plan, plan->input.session, STAGE_DIRECTORY_LIVE, tree, &layers->live) : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const struct stage_layer *layer = &chain->layers[count - 1 - i];
@@ -64,7 +64,7 @@ int plan_add_tree(struct plan *plan, const struct plan_tree_request *request)
 	plan->trees[tree] = (struct plan_tree){ .path = request->path, .rule = request->rule };
 	plan->layers[tree] = layers;
 	plan->tree_count++;
-	return plan_add(plan, (struct jail_mount){ .kind = plan->input->by_fuse ? JAIL_FUSE : JAIL_OVERLAY,
+	return plan_add(plan, (struct jail_mount){ .kind = plan->input.by_fuse ? JAIL_FUSE : JAIL_OVERLAY,
 						   .flags = request->flags | JAIL_OWNED | JAIL_LATE,
 						   .target = request->target ? request->target :
 									       request->path,
@@ -140,7 +140,7 @@ static int add_link(struct plan *plan, const char *path, const char *real, const
 /* The home may be another directory of the host, which the sandbox sees at the home's own path. */
 static const char *source_of(const struct plan *plan, const char *path)
 {
-	const struct plan_input *input = plan->input;
+	const struct plan_input *input = &plan->input;
 
 	return input->home_from && str_equal(path, input->policy->home) ? input->home_from : path;
 }
@@ -184,7 +184,7 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 		return -ENOTDIR;
 	}
 	r = plan_add_tree(plan, &request);
-	if (r == 0 && plan->input->has_mounts_below)
+	if (r == 0 && plan->input.has_mounts_below)
 		r = plan_add_mounts_below(plan, policy, index, &request);
 	if (r == -E2BIG)
 		err_set(err, ERR_POLICY, E2BIG, "stage", "more than %d trees would be staged, with the mounts below %s",
@@ -194,12 +194,12 @@ int plan_add_stage(struct plan *plan, const struct policy *policy, size_t index,
 
 static int check_origin(const struct plan *plan, struct err *err)
 {
-	const struct stage_record *origin = plan->input->origin;
+	const struct stage_record *origin = plan->input.origin;
 	size_t i = 0;
 
 	if (!origin)
 		return 0;
-	if (plan->input->by_fuse) {
+	if (plan->input.by_fuse) {
 		err_set(err, ERR_POLICY, EOPNOTSUPP, "stage",
 			"fuse-overlayfs (`stage.backend`) cannot use the layers of session %s", origin->session);
 		err_hint(err, "take `stage: {backend: overlay}` for it");
@@ -240,7 +240,7 @@ int plan_check_stage(struct plan *plan, struct err *err)
 	int r = check_origin(plan, err);
 
 	/* One that has no real path cannot be made either, which says more. */
-	if (r < 0 || !plan->tree_count || path_real(plan->input->state_dir, state, sizeof state) < 0)
+	if (r < 0 || !plan->tree_count || path_real(plan->input.state_dir, state, sizeof state) < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < plan->tree_count; i++)
 		r = hide_state(plan, state, i, err);
@@ -277,7 +277,7 @@ static int add_mask(struct plan *plan, const char *path, enum stage_mask_kind ki
 	if (!plan->trees[tree].mask_count++) {
 		const char **between = (const char **)(layers + 1);
 
-		r = layer_path(plan, plan->input->session, STAGE_DIRECTORY_MASK, tree, &between[layers->count++]);
+		r = layer_path(plan, plan->input.session, STAGE_DIRECTORY_MASK, tree, &between[layers->count++]);
 		if (r < 0)
 			return r;
 	}

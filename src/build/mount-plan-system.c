@@ -53,7 +53,7 @@ bool plan_can_stage(const struct plan *plan, const char *path)
 	static const long kinds[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC };
 	struct statfs fs;
 
-	if (!plan->input->run_as_root || plan->input->by_fuse || statfs(path, &fs) < 0)
+	if (!plan->input.run_as_root || plan->input.by_fuse || statfs(path, &fs) < 0)
 		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if ((long)fs.f_type == kinds[i])
@@ -66,7 +66,7 @@ static bool is_locked(struct plan *plan, const char *path)
 {
 	char *const *points;
 
-	return !plan->input->run_as_root && !plan->input->by_fuse && plan_points_below(plan, path, &points) > 0;
+	return !plan->input.run_as_root && !plan->input.by_fuse && plan_points_below(plan, path, &points) > 0;
 }
 
 static int add_directory(struct plan *plan, const struct policy *policy, size_t index,
@@ -75,7 +75,7 @@ static int add_directory(struct plan *plan, const struct policy *policy, size_t 
 	int r;
 
 	/* What this user may not even list (/root) is not there, nor a file system that no layer can lie on. */
-	if (!plan->input->run_as_root && access(request->path, R_OK | X_OK) < 0)
+	if (!plan->input.run_as_root && access(request->path, R_OK | X_OK) < 0)
 		return 0;
 	if (is_mount && !plan_can_stage(plan, request->path))
 		return 0;
@@ -83,7 +83,7 @@ static int add_directory(struct plan *plan, const struct policy *policy, size_t 
 	if (!path_is_below(policy->project, request->path) && is_locked(plan, request->path))
 		return 0;
 	r = plan_add_tree(plan, request);
-	if (r == 0 && plan->input->has_mounts_below)
+	if (r == 0 && plan->input.has_mounts_below)
 		r = plan_add_mounts_below(plan, policy, index, request);
 	return r;
 }
@@ -160,11 +160,11 @@ static int add_root_name(struct plan *plan, const char *name)
 	struct plan_tree_request request = { .rule = root_rule };
 	struct stat st;
 
-	request.path = plan_keep(plan, str_printf("%s/%s", plan->input->root_from, name));
+	request.path = plan_keep(plan, str_printf("%s/%s", plan->input.root_from, name));
 	request.target = plan_keep(plan, str_printf("/%s", name));
 	if (!request.path || !request.target)
 		return -ENOMEM;
-	if (is_left_out(plan->input->policy, request.target))
+	if (is_left_out(plan->input.policy, request.target))
 		return 0;
 	if (lstat(request.path, &st) < 0)
 		return -errno;
@@ -176,7 +176,7 @@ static int add_root_name(struct plan *plan, const char *name)
 int plan_add_root(struct plan *plan, struct err *err)
 {
 	struct dirent **names = NULL;
-	int count = scandir(plan->input->root_from, &names, NULL, alphasort), r = count < 0 ? -errno : 0;
+	int count = scandir(plan->input.root_from, &names, NULL, alphasort), r = count < 0 ? -errno : 0;
 
 	for (int i = 0; i < count; i++) {
 		if (r == 0 && !str_equal(names[i]->d_name, ".") && !str_equal(names[i]->d_name, ".."))
@@ -186,7 +186,7 @@ int plan_add_root(struct plan *plan, struct err *err)
 	free(names);
 	if (r == 0)
 		return 0;
-	err_set(err, ERR_STATE, -r, "root", "the root %s cannot be taken: %s", plan->input->root_from,
+	err_set(err, ERR_STATE, -r, "root", "the root %s cannot be taken: %s", plan->input.root_from,
 		r == -E2BIG ? "too many directories" : err_errno_name(-r));
 	err_hint(err, "`atoll template list` shows which there are");
 	return r;

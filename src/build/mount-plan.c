@@ -153,7 +153,7 @@ static bool takes_names(struct plan *plan, const struct policy *policy, size_t i
 	}
 	if (!found || entry->class != FILE_READ || entry->flags & FILE_NOFOLLOW)
 		return false;
-	return !plan->input->run_as_root || plan_points_below(plan, entry->path, &points) == 0;
+	return !plan->input.run_as_root || plan_points_below(plan, entry->path, &points) == 0;
 }
 
 /* How names are taken out of it, or put into it, or 0. */
@@ -476,7 +476,7 @@ static int add_policy(struct plan *plan, const struct policy *policy, struct err
 	/* First: the project may lie below it. */
 	int r = plan_policy_names(policy, "/tmp") ? 0 : add_tmpfs(plan, "/tmp", "builtin.tmp");
 
-	if (r == 0 && plan->input->root_from)
+	if (r == 0 && plan->input.root_from)
 		r = plan_add_root(plan, err);
 	for (size_t i = 0; r == 0 && i < policy->files.plan_count; i++)
 		r = add_entry(plan, policy, i, err);
@@ -485,7 +485,7 @@ static int add_policy(struct plan *plan, const struct policy *policy, struct err
 
 static int contribute(struct plan *plan, const struct plan_contributor *by)
 {
-	return by->add ? by->add(by->context, plan->input->policy, plan) : 0;
+	return by->add ? by->add(by->context, plan->input.policy, plan) : 0;
 }
 
 int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *ret_missing, struct err *err)
@@ -499,7 +499,7 @@ int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *r
 	if (!plan)
 		return err_set(err, ERR_INTERNAL, ENOMEM, "plan", "out of memory");
 	err->code = ERR_NONE;
-	plan->input = input;
+	plan->input = *input;
 	plan->new_binaries = policy->exec.new_binaries;
 	plan->scratch_bytes = disk == NUM_UNLIMITED ? (uint64_t)PLAN_SCRATCH_DEFAULT_MIB << 20 : disk;
 	plan->scratch_inodes = inodes == NUM_UNLIMITED ? 0 : inodes;

@@ -55,7 +55,8 @@ enum { PLAN_SCRATCH_DEFAULT_MIB = 1024, PLAN_OWN_MOUNT_INODES = 1 << 20 };
  * Makes the mounts of the policy. Fails with ERR_WALL naming "mask.late" where a masked name in a written
  * tree does not exist and the policy does not let that degrade; *ret_missing gets the walls that are missing
  * with the policy's consent. What is staged is
- * planned only: the directories that hold it are made by build/staging.h.
+ * planned only: the directories that hold it are made by build/staging.h. The input is copied; its policy and root_from
+ * are borrowed until the plan is freed, the rest during the call.
  */
 int plan_new(struct plan **ret_plan, const struct plan_input *input, uint32_t *ret_missing,
 	     struct err *err) MUST_USE;

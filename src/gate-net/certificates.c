@@ -229,7 +229,7 @@ static int add_place(const struct certificates *certificates, struct plan *plan,
 
 	if (!certificates->files[place->file].bytes || plan_real(plan, place->path, real) < 0)
 		return 0;
-	class = policy_classify(plan->input->policy, real, &rule);
+	class = policy_classify(plan->input.policy, real, &rule);
 	if (class == FILE_HIDDEN || class == FILE_MASK || class == FILE_SCRATCH || is_planned(plan, real))
 		return 0;
 	return add_file(certificates, plan, place->file, plan_keep(plan, str_dup(real)));
