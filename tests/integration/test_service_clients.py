@@ -106,7 +106,7 @@ def test_the_newest_client_by_tls(sandbox, package):
     """It believes a CA of ours, and is told nothing else."""
     place = make_authority(sandbox, ["localhost"])
     words = [str(sandbox.programs.atoll), "serve", "--listen", "127.0.0.1:0", "--json",
-             "--policy", str(sandbox.policy(DEGRADED, "service-test.yaml")),
+             "--policy", str(sandbox.policy(DEGRADED + READING, "service-test.yaml")),
              "--tls-cert", str(place / "certificate.pem"), "--tls-key", str(place / "key.pem")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, **sandbox.popen_keywords()) as server:
         said = json.loads(server.stdout.readline())
