@@ -178,6 +178,29 @@ def test_repositories_that_it_does_not_know_are_refused_by_name(sandbox, reposit
     assert len(done.err.strip().splitlines()) == 1, done
 
 
+# Each sets core.hooksPath for git, and looks like something else to a reader that goes by lines or strings.
+SPELLINGS = [b"\xef\xbb\xbf[core]\nhooksPath = hooks\n", b"\r[core]\nhooksPath = hooks\n",
+             b"[user][core] hooksPath = hooks\n", b"[core]\nx = a\\\n[user]\nhooksPath = hooks\n",
+             b"[core]\nx = a\\\r\n[user]\r\nhooksPath = hooks\r\n", b"[user \"a]\"][core] hooksPath = hooks\n",
+             b"#\0\n[core]\nhooksPath = hooks\n", b"[CORE]\r\n\r hooksPATH=hooks"]
+
+
+def test_no_spelling_hides_a_setting(sandbox, repository):
+    file = repository.path / ".git" / "config"
+    original = file.read_bytes()
+    layered = Layered(sandbox)
+    layered.inside("echo x >x")
+    for spelling in SPELLINGS:
+        file.write_bytes(spelling + b"\n" + original)
+        # The control: git obeys it.
+        assert repository.git("config", "core.hooksPath").strip() == "hooks", spelling
+        done = commit(sandbox, layered, code=125)
+        assert "core.hookspath" in done.err or b"\0" in spelling and "toolarge" in done.err, (spelling, done)
+    file.write_bytes(original)
+    commit(sandbox, layered)
+    assert (repository.path / "x").exists()
+
+
 def test_a_linked_work_tree_and_a_project_without_git_are_refused(sandbox, repository):
     linked = repository.path / "linked"
     repository.git("worktree", "add", "-q", str(linked), "-b", "side")

@@ -12,7 +12,15 @@
 #include "base/str.h"
 #include "os/fd.h"
 
+/*
+ * Files are read as git reads them (git-config(1), Syntax), one character after the other: whatever this reader takes
+ * for something else than git does could hide a setting from it.
+ */
+
 enum { FILE_MAX = 1 << 20 };
+
+#define UNREADABLE "[extensions]\n\ttooLarge\n"
+#define MARK "\xef\xbb\xbf"
 
 static char *load(int dir_fd, const char *path)
 {
@@ -22,8 +30,15 @@ static char *load(int dir_fd, const char *path)
 
 	/* What nobody can look through is refused for what it may have. */
 	if (r == -EFBIG || r == -EACCES || r == -ENXIO)
-		return str_dup("[extensions]\n\ttooLarge\n");
-	return r < 0 ? NULL : text;
+		return str_dup(UNREADABLE);
+	if (r < 0)
+		return NULL;
+	/* Git goes on behind a NUL in a comment, where a string ends. */
+	if (memchr(text, 0, size)) {
+		free(text);
+		return str_dup(UNREADABLE);
+	}
+	return text;
 }
 
 static void take_variable(const char *name, char out[GIT_IDENTITY_SIZE])
@@ -157,46 +172,92 @@ static void take_setting(struct reading *reading, const struct setting *setting)
 		refuse(reading, setting);
 }
 
-/* "name = value", or a name alone. */
-static bool take_line(const char *line, struct setting *setting)
+/* Where a value ends: at the first newline that no backslash joins to the next line, as in a comment none does. */
+static char *end_of_value(char *at)
 {
-	size_t length = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+	bool is_quoted = false, is_comment = false;
 
-	put_lower(line, length, setting->name, sizeof setting->name);
-	line += length;
-	line += strspn(line, " \t");
-	if (*line == '=')
-		put_value(line + 1, setting->value);
-	else
+	for (; *at && *at != '\n'; at++) {
+		if (is_comment)
+			continue;
+		if (*at == '\\' && at[1])
+			at++;
+		else if (*at == '"')
+			is_quoted = !is_quoted;
+		else
+			is_comment = !is_quoted && strchr("#;", *at);
+	}
+	return at;
+}
+
+/* "name = value", or a name alone. Where it ends. */
+static char *take_assignment(char *at, struct reading *reading, struct setting *setting)
+{
+	size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+	char *end;
+
+	put_lower(at, length, setting->name, sizeof setting->name);
+	at += length;
+	at += strspn(at, " \t");
+	end = end_of_value(at);
+	if (*at == '=') {
+		bool is_last = !*end;
+
+		*end = 0;
+		put_value(at + 1, setting->value);
+		end += !is_last;
+	} else {
 		memcpy(setting->value, "true", sizeof "true");
-	return length;
+		/* Git goes no further where anything else stands there; here no setting may be missed. */
+		end = at;
+	}
+	take_setting(reading, setting);
+	return end;
 }
 
-/* Of those that matter only includeIf has a subsection. */
-static void take_section(const char *text, struct setting *setting)
+/* "[section]". Of those that matter only includeIf has a subsection. Where it ends. */
+static char *take_section(char *at, struct setting *setting)
 {
-	size_t length = strcspn(text, " \t]\".");
+	size_t length = strcspn(at, " \t\r\n]\".");
+	bool is_quoted = false;
 
-	put_lower(text, length, setting->section, sizeof setting->section);
-	if (text[length] != ']' && !str_equal(setting->section, "includeif"))
+	put_lower(at, length, setting->section, sizeof setting->section);
+	if (at[length] != ']' && !str_equal(setting->section, "includeif"))
 		setting->section[0] = 0;
+	for (at += length; *at && *at != '\n' && (is_quoted || *at != ']'); at++) {
+		if (is_quoted && *at == '\\' && at[1])
+			at++;
+		else if (*at == '"')
+			is_quoted = !is_quoted;
+	}
+	return at + (*at == ']');
 }
 
-static void parse_file(char *text, struct reading *reading)
+static void join_line_ends(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++)
+		if (*text != '\r' || text[1] != '\n')
+			*to++ = *text;
+	*to = 0;
+}
+
+static void parse_file(char *at, struct reading *reading)
 {
 	struct setting setting = { 0 };
-	char *line;
 
-	while ((line = strsep(&text, "\n"))) {
-		line += strspn(line, " \t");
-		if (*line == '[') {
-			take_section(line + 1, &setting);
-			line += strcspn(line, "]");
-			line += *line == ']';
-			line += strspn(line, " \t");
-		}
-		if (take_line(line, &setting))
-			take_setting(reading, &setting);
+	join_line_ends(at);
+	at += str_has_prefix(at, MARK) ? strlen(MARK) : 0;
+	while (*(at += strspn(at, " \t\r\n"))) {
+		if (*at == '#' || *at == ';')
+			at += strcspn(at, "\n");
+		else if (*at == '[')
+			at = take_section(at + 1, &setting);
+		else if (isalnum((unsigned char)*at))
+			at = take_assignment(at, reading, &setting);
+		else
+			at++;
 	}
 }
 
