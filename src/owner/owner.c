@@ -35,6 +35,7 @@ struct owner_job {
 	char *recorded;          /* owned: the path that its last record has; NULL: none */
 	bool has_begun, was_tried; /* begun: something may have been done */
 	bool is_placed, is_allowed; /* in this turn */
+	unsigned turns;          /* that a remove has had and was not done */
 	size_t size;
 	uint8_t bytes[];         /* FILES_REQUEST */
 };
@@ -43,6 +44,7 @@ static int next_job(struct owner *owner);
 static void note_watch(struct owner *owner, const struct owner_job *job);
 static void lose_watches(struct owner *owner);
 static bool has_watches(const struct owner *owner);
+static struct owner_watch *find_watch(struct owner *owner, uint64_t number);
 static void end_watch(struct owner *owner, struct owner_watch *watch);
 
 /* ---- jobs ---- */
@@ -266,14 +268,29 @@ static bool is_unfinished(const struct frame *frame)
 }
 
 /* Whether this can be the answer: to what was allowed, if something was done, with a descriptor if it was opened. */
-static bool is_plausible(const struct owner_job *job, int errnum, size_t fd_count)
+static bool is_plausible(struct owner *owner, const struct owner_job *job, int errnum, size_t fd_count)
 {
 	bool has_path = job->operation != FILES_UNWATCH && job->operation != FILES_CONNECT;
 	bool opens = job->operation == FILES_OPEN || job->operation == FILES_CONNECT;
 
 	if (errnum != 0)
 		return errnum > 0 && errnum < ERRNO_END && fd_count == 0;
+	/* It has no more places for watches than are here. */
+	if (job->operation == FILES_WATCH && !find_watch(owner, 0))
+		return false;
 	return (job->is_allowed || !has_path) && opens == (fd_count == 1);
+}
+
+/* It is not done, and others get their turn. Something inside may put in more than is removed: that has an end. */
+static void begin_next_turn(struct owner *owner, struct owner_job *job)
+{
+	if (++job->turns >= OWNER_TURNS_MAX) {
+		fail(owner, ENOTEMPTY);
+		return;
+	}
+	remove_first(owner);
+	append(owner, job);
+	owner->is_asked = false;
 }
 
 static int on_reply(void *context, struct frame *frame, int *fds, size_t fd_count)
@@ -284,12 +301,10 @@ static int on_reply(void *context, struct frame *frame, int *fds, size_t fd_coun
 	struct owner_job *job = owner->first;
 
 	if (frame->error || !owner->is_asked || ticket != job->own_ticket ||
-	    !is_plausible(job, errnum, fd_count))
+	    !is_plausible(owner, job, errnum, fd_count))
 		return -EBADMSG;
 	if (errnum == 0 && job->operation == FILES_REMOVE && is_unfinished(frame)) {
-		remove_first(owner);
-		append(owner, job);
-		owner->is_asked = false;
+		begin_next_turn(owner, job);
 	} else {
 		if (errnum == 0)
 			note_watch(owner, job);
@@ -427,11 +442,10 @@ static void note_watch(struct owner *owner, const struct owner_job *job)
 	struct owner_watch *watch;
 
 	if (job->operation == FILES_WATCH) {
-		watch = find_watch(owner, 0);
-		if (watch)
-			*watch = (struct owner_watch){ job->own_ticket, job->asker };
+		watch = find_watch(owner, 0); /* there is one: is_plausible() */
+		*watch = (struct owner_watch){ job->own_ticket, job->asker };
 		/* Who asked for it has left meanwhile. */
-		if (watch && !job->asker.done)
+		if (!job->asker.done)
 			end_watch(owner, watch);
 	} else if (job->operation == FILES_UNWATCH && get_request((struct owner_job *)job, &request) == 0) {
 		watch = find_watch(owner, request.watch);

@@ -23,6 +23,9 @@ struct run;
 
 enum { OWNER_JOBS_MAX = 64, OWNER_BYTES_MAX = 2 << 20, OWNER_MS = 4000, OWNER_IDLE_MS = 30000, OWNER_STUCK_MAX = 8 };
 
+/* Of one remove, each of a second or less: what is not done after them fails with ENOTEMPTY, and can be asked again. */
+enum { OWNER_TURNS_MAX = 600 };
+
 struct owner_answer {
 	int errnum;              /* 0: it was done */
 	struct frame *fields;    /* borrowed: what is told of it; NULL: nothing */

@@ -27,6 +27,8 @@ static const char *what_of(enum files_operation operation, int errnum)
 		return "it is no regular file";
 	case EXDEV:
 		return "both names are not in one file system, or it is a directory that is staged";
+	case ENOTEMPTY:
+		return "there is still something in it";
 	case EAGAIN:
 		return "something inside changed the path meanwhile";
 	default:

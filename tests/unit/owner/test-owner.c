@@ -413,6 +413,25 @@ static void each_path_of_a_long_one_is_recorded(void **state)
 	assert_int_equal(records(here, "\"subject\":\"/moved\""), 1);
 }
 
+/* Others are served between its turns, and those have an end. */
+static void a_remove_that_is_never_done_ends(void **state)
+{
+	struct here *here = *state;
+
+	ask(here, FILES_REMOVE, "/again");
+	ask(here, FILES_STAT, "/plain");
+	turn_until(here, &here->done, 1);
+	assert_int_equal(here->errnum, 0);
+	assert_int_equal(here->owner.count, 1);
+	turn_until(here, &here->done, 2);
+	assert_int_equal(here->errnum, ENOTEMPTY);
+	assert_int_equal(here->owner.peer.falls, 0);
+	assert_int_equal(records(here, "\"/again\""), 1);
+	ask(here, FILES_STAT, "/next");
+	turn_until(here, &here->done, 3);
+	assert_int_equal(here->errnum, 0);
+}
+
 static void what_waits_is_bounded(void **state)
 {
 	struct here *here = *state;
@@ -443,6 +462,26 @@ static void a_watch_tells_who_asked_until_it_is_gone(void **state)
 	ask(here, FILES_STAT, "/dies-after");
 	turn_until(here, &here->gone, 1);
 	assert_int_equal(here->owner.watches[0].number, 0);
+}
+
+/* The process has as many places for watches as the box: one more that it says to have is none. */
+static void a_watch_that_there_is_no_place_for_is_not_done(void **state)
+{
+	struct here *here = *state;
+
+	for (unsigned i = 1; i <= FILES_WATCHES_MAX; i++) {
+		ask(here, FILES_WATCH, "/plain");
+		turn_until(here, &here->changed, i);
+		assert_int_equal(here->errnum, 0);
+	}
+	ask(here, FILES_WATCH, "/plain");
+	turn_until(here, &here->done, FILES_WATCHES_MAX + 1);
+	assert_int_equal(here->errnum, EIO);
+	assert_int_equal(here->owner.peer.falls, 1);
+	assert_int_equal(here->gone, FILES_WATCHES_MAX);
+	ask(here, FILES_WATCH, "/plain");
+	turn_until(here, &here->done, FILES_WATCHES_MAX + 2);
+	assert_int_equal(here->errnum, 0);
 }
 
 /* The client's memory is another's by then. */
@@ -493,8 +532,10 @@ int main(int argc, char **argv)
 		CASE(a_second_answer_ends_the_process),
 		CASE(one_that_never_answers_is_ended_in_time),
 		CASE(each_path_of_a_long_one_is_recorded),
+		CASE(a_remove_that_is_never_done_ends),
 		CASE(what_waits_is_bounded),
 		CASE(a_watch_tells_who_asked_until_it_is_gone),
+		CASE(a_watch_that_there_is_no_place_for_is_not_done),
 		CASE(a_watch_that_comes_about_after_its_client_left_tells_nobody),
 		CASE(one_ends_no_watch_of_another),
 	};
