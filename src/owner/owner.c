@@ -458,7 +458,7 @@ static void note_watch(struct owner *owner, const struct owner_job *job)
 static const struct frame_rule rules[] = {
 	{ FILES_READY, PEER_BIT(STARTING), 64, 0, 0, on_ready },
 	{ FILES_PLACE, PEER_BIT(SERVING), 3 * PATH_MAX, 1, 2, on_place },
-	{ FILES_REPLY, PEER_BIT(SERVING), FRAME_MESSAGE_MAX, 0, 1, on_reply },
+	{ FILES_REPLY, PEER_BIT(SERVING), FILES_REPLY_MAX, 0, 1, on_reply },
 	{ FILES_CHANGE, PEER_BIT(SERVING), 4 * PATH_MAX, 0, 0, on_change },
 };
 

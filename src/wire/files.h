@@ -19,6 +19,9 @@ enum files_operation {
 
 extern const char *const files_operation_names[FILES_OPERATION_COUNT];
 
+/* A reply of atoll-files, whole: what the box makes of it for a client (LINK_REPLY) has one field more. */
+enum { FILES_REPLY_MAX = FRAME_MESSAGE_MAX - 64 };
+
 enum {
 	FILES_FD = 3,            /* of atoll-files: its socket to the box */
 	FILES_DEPTH_MAX = 64, FILES_ROWS_MAX = 64 << 10, FILES_ATTRIBUTES_MAX = 64 << 10, FILES_WATCHES_MAX = 64,

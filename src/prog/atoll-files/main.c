@@ -258,7 +258,7 @@ int main(void)
 	int r;
 
 	buf_init(&inside.in, FRAME_MESSAGE_MAX);
-	buf_init(&inside.out, FRAME_MESSAGE_MAX);
+	buf_init(&inside.out, FILES_REPLY_MAX);
 	buf_init(&inside.rows, FILES_ROWS_MAX);
 	if (fd_secure_standard() < 0 || begin(&inside) < 0)
 		return 125;

@@ -68,6 +68,25 @@ static void say_reply(uint64_t of, uint32_t errnum, const char *key, size_t fd_c
 	close(fd);
 }
 
+/* A reply of just this size. */
+static void say_sized(size_t size, size_t fd_count)
+{
+	enum { FIELD_SIZE = 64 };
+	static const uint8_t bytes[FRAME_MESSAGE_MAX];
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	for (size_t count = size - FIELD_SIZE * 2; count < size && says.size != size; count++) {
+		frame_begin(&says, FILES_REPLY);
+		frame_put_u64(&says, ticket);
+		frame_put_u32(&says, 0);
+		field_put_bytes(&says, "size", bytes, count);
+	}
+	if (says.size != size)
+		_exit(1);
+	say(&fd, fd_count);
+	close(fd);
+}
+
 static void say_change(uint64_t watch, const char *change)
 {
 	frame_begin(&says, FILES_CHANGE);
@@ -125,6 +144,10 @@ static void do_go(uint32_t errnum)
 		say_reply(ticket, errnum, NULL, 0);
 	else if (does("/stray-file"))
 		say_reply(ticket, 0, NULL, 1);
+	else if (does("/largest"))
+		say_sized(FILES_REPLY_MAX, is_open);
+	else if (does("/too-large"))
+		say_sized(FILES_REPLY_MAX + 1, is_open);
 	else if (does("/no-file"))
 		say_reply(ticket, 0, NULL, 0);
 	else if (does("/again") || (does("/moved") && !turn++))
@@ -194,6 +217,17 @@ struct here {
 	int errnum, has_file;
 };
 
+/* As box/control passes it on. */
+static bool fits_link(const struct frame *fields)
+{
+	cleanup_buf struct buf out;
+
+	buf_init(&out, FRAME_MESSAGE_MAX);
+	buf_put(&out, fields->bytes, fields->size);
+	field_put_fd(&out, "socket", 0);
+	return buf_error(&out) == 0;
+}
+
 static void on_done(void *context, uint64_t number, enum files_operation operation, const struct owner_answer *answer)
 {
 	struct here *here = context;
@@ -202,6 +236,8 @@ static void on_done(void *context, uint64_t number, enum files_operation operati
 	here->done++;
 	here->errnum = answer->errnum;
 	here->has_file = *answer->fd >= 0;
+	if (answer->fields)
+		assert_true(fits_link(answer->fields));
 }
 
 static void on_changed(void *context, uint64_t watch, struct frame *fields)
@@ -343,6 +379,9 @@ static void it_is_believed_only_what_it_was_asked(void **state)
 		{ "/stray-file", FILES_STAT, EIO, 1, 1 },
 		{ "/no-file", FILES_OPEN, EIO, 1, 1 },
 		{ "/again", FILES_STAT, 0, 0, 1 },
+		/* What is told of it further on must have room for one field more. */
+		{ "/largest", FILES_OPEN, 0, 0, 1 },
+		{ "/too-large", FILES_OPEN, EIO, 1, 1 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
