@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "build/stage-query.h"
 #include "os/fd.h"
-#include "os/path.h"
 #include "policy/decide.h"
+#include "session/directories.h"
 #include "session/flagging.h"
 #include "session/record.h"
 #include "stage/layer/remove.h"
@@ -36,6 +36,7 @@ struct counter {
 	struct flagging flagging;
 	struct seen *seen;     /* borrowed; NULL: nothing is noted */
 	struct stage_closed *closed; /* owned; NULL: as root */
+	char root[PATH_MAX];   /* the system that the session has; "": the machine's */
 	size_t tree;
 };
 
@@ -85,6 +86,7 @@ static int count_tree(struct staging *staging, int sessions_fd, struct counter *
 		.tree = index,
 		.start_ns = stage_record_start_ns(&staging->record),
 		.owner = (uid_t)-1,
+		.is_system = session_root_inside(counter->root, tree->path) != tree->path,
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
 		.is_seen = is_seen,
@@ -130,6 +132,9 @@ static int count_changes(struct staging *staging, const struct run_request *requ
 		r = str_format(path, sizeof path, "%s/sessions", request->state_dir);
 	if (r == 0)
 		r = sessions_fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	/* Where that cannot be read, what changed in it is masked, as all of the state directory is. */
+	if (session_root_of(request->state_dir, request->session, counter.root, sizeof counter.root) < 0)
+		*counter.root = 0;
 	if (r >= 0 && !staging->seen)
 		r = seen_load(sessions_fd, &staging->record, &staging->seen);
 	counter.seen = staging->seen;
@@ -395,7 +400,6 @@ static int let_go(struct staging *staging, bool is_dropped, int session_fd)
 
 void staging_count(struct staging *staging, const struct run_request *request, const struct policy *policy)
 {
-	const struct stage_counts *counts = &staging->counts;
 	bool is_unused;
 
 	if (staging->stage_fd < 0)
@@ -405,8 +409,7 @@ void staging_count(struct staging *staging, const struct run_request *request, c
 	staging->is_unlike_origin = !is_unused && !str_equal(staging->record.origin, staging->record.session);
 	staging->is_as_origin = is_unused && staging->chain.count;
 	staging->is_counted = is_unused || count_changes(staging, request, policy) == 0;
-	staging->has_changes = staging->is_as_origin || !staging->is_counted || counts->added || counts->modified ||
-			       counts->deleted || counts->directories || counts->refused;
+	staging->has_changes = staging->is_as_origin || !staging->is_counted || stage_counts_any(&staging->counts);
 }
 
 int staging_conclude(struct staging *staging, const struct run_request *request, bool is_dropped, int session_fd)

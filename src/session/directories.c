@@ -256,15 +256,26 @@ int session_root_of(const char *state_dir, const char *session, char *out, size_
 	ssize_t length;
 	int r = str_format(path, sizeof path, "%s/sessions/%s/" SESSION_ROOT, state_dir, session);
 
-	if (r == 0)
-		r = str_format(trees, sizeof trees, "%s/" ROOTS_TREES, state_dir);
 	if (r < 0)
 		return r;
 	length = readlink(path, target, sizeof target - 1);
 	if (length < 0)
 		return -errno;
 	target[length] = 0;
+	/* What the link says is real; the state directory may be named by way of another link. */
+	r = str_format(path, sizeof path, "%s/" ROOTS_TREES, state_dir);
+	if (r == 0)
+		r = path_real(path, trees, sizeof trees);
+	if (r < 0)
+		return r;
 	return path_is_below(target, trees) ? str_copy(out, size, target) : -EBADMSG;
+}
+
+const char *session_root_inside(const char *root, const char *path)
+{
+	size_t length = strlen(root);
+
+	return length && path_is_below(path, root) && path[length] ? path + length : path;
 }
 
 int session_each_root(const char *state_dir, int (*each)(void *context, const char *name, uint64_t made_ms),

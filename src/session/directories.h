@@ -47,6 +47,12 @@ int session_each_root(const char *state_dir, int (*each)(void *context, const ch
 /* The system that a session has, in out[size], as its link says. -ENOENT: it has the machine's. */
 int session_root_of(const char *state_dir, const char *session, char *out, size_t size) MUST_USE;
 
+/*
+ * Where a tree of a session is inside: of one that lies in its system (root, as above; "": the machine's), the part of
+ * path behind that; else path itself.
+ */
+const char *session_root_inside(const char *root, const char *path);
+
 /* $HOME where it is absolute, else the home of the passwd entry, normalised; "" where there is none. */
 int session_home_dir(char *out, size_t size) MUST_USE;
 

@@ -209,6 +209,38 @@ def test_a_sandbox_has_the_imported_system_and_not_the_machines(sandbox):
     assert "no root" in sandbox.run(["/bin/true"], options=["--root", "own"]).err
 
 
+def test_changes_of_its_own_system_are_shown_apart_and_stay(sandbox):
+    template(sandbox, "import", put(sandbox, "own.tar", tar(*system(), ("usr", None), ("etc/gone", b"1"))), "own")
+    done = sandbox.run(["/bin/sh", "-c", "touch /usr/x; echo new >/etc/mark; busybox rm /etc/gone; busybox mkfifo "
+                        "/etc/pipe; echo mine >made"], policy=sandbox.policy(NEW_PROGRAMS), options=["--root", "own"])
+    # The project's file is reviewed as ever; nothing is refused, and nothing that did not change is named.
+    counts = {"added": 1, "modified": 0, "deleted": 0, "directories": 0, "flagged": 0, "conflicts": 0, "refused": 0,
+              "system": 4}
+    assert done.report["changes"].items() >= counts.items(), done.report["changes"]
+    found = json.loads(sandbox.run_atoll("diff", "--json", done.session).out)
+    assert found["counts"] == counts
+    assert [(row["path"], row["kind"], row["state"], row["reason"]) for row in found["changes"]] == [
+        (str(sandbox.project / "made"), "added", "clean", None), ("/etc/gone", "deleted", "system", None),
+        ("/etc/mark", "modified", "system", None), ("/etc/pipe", "added", "system", None),
+        ("/usr/x", "added", "system", None)]
+    shown = sandbox.run_atoll("diff", done.session).out
+    head, own = shown.split("of the sandbox's own system, never applied, stays with the session:\n")
+    assert "A made" in head and "A /usr/x" in own and "4 in the sandbox's own system" in own and "roots" not in shown
+    assert "/usr/x" in sandbox.run_atoll("diff", done.session, "/usr/x").out
+    # A patch has the project's alone.
+    assert "+++ b/made" in (patch := sandbox.run_atoll("diff", "-p", done.session).out) and "+++ b/etc" not in patch
+    applied = sandbox.run_atoll("apply", done.session)
+    assert applied.code == 0 and applied.out.count("own system") == 1 and "left" not in applied.out, applied
+    assert (sandbox.project / "made").read_text() == "mine\n"
+    assert (tree_of(sandbox, "own") / "etc/mark").read_bytes() == b"of the root\n"
+    again = sandbox.run_atoll("apply", "--json", done.session, "/usr/x")
+    assert again.code == 0 and json.loads(again.out)["system"] == 1 and not json.loads(again.out)["applied"], again
+    assert sandbox.run_atoll("discard", done.session, "/usr/x").code == 0
+    again = sandbox.run(["/bin/sh", "-c", "cat /etc/mark; ls /usr/x"], options=["--continue", done.session])
+    assert again.out == "new\n", again
+    assert sandbox.run_atoll("discard", done.session).code == 0
+
+
 def test_without_new_programs_the_root_is_read_only(sandbox):
     template(sandbox, "import", put(sandbox, "own.tar", tar(*system())), "own")
     policy = sandbox.policy(NEW_PROGRAMS.replace("true", "false"))

@@ -314,7 +314,7 @@ static void put_changes(const struct box *box, struct buf *out)
 	uint64_t changed = files ? files : counts->directories;
 	const char *what = files ? "file" : "director", *many = files ? "s" : "ies", *one = files ? "" : "y";
 
-	if (!staging->has_changes && !(box->run.request->flags & REQUEST_DISCARD && changed + counts->refused))
+	if (!staging->has_changes && !(box->run.request->flags & REQUEST_DISCARD && stage_counts_any(counts)))
 		return;
 	buf_printf(out, "atoll: %s: ", box->run.request->session);
 	if (staging->is_as_origin) {
@@ -333,6 +333,7 @@ static void put_changes(const struct box *box, struct buf *out)
 		put_number(out, counts->flagged, "flagged");
 		put_number(out, counts->conflicts, "in conflict");
 		put_number(out, counts->refused, "refused");
+		put_number(out, counts->system, "in the sandbox's own system");
 		buf_put_text(out, staging->is_in_use ? "; not discarded, because another command uses it\n" :
 				  staging->has_changes ? "; nothing on disk has changed yet\n" :
 							 "; all of it thrown away\n");

@@ -147,5 +147,8 @@ int cmd_remove(struct job *job)
 	if (!job->json)
 		buf_printf(&out, "removed; %s are free%s\n", size,
 			   bytes ? "" : " (another name or a session has the files)");
+	if (!job->json && !bytes)
+		buf_put_text(&out, "atoll gc --older-than 0s removes sessions that have ended, and the next import or "
+				   "remove the files\n");
 	return job_print(job, &out);
 }

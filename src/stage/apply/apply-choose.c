@@ -15,7 +15,7 @@
 const char *const apply_verdict_names[APPLY_VERDICT_COUNT] = {
 	[APPLY_UNWANTED] = "unwanted", [APPLY_TAKEN] = "applied", [APPLY_KEPT] = "kept",
 	[APPLY_CONFLICT] = "conflict",
-	[APPLY_FLAGGED] = "flagged", [APPLY_REFUSED] = "refused", [APPLY_HELD] = "held",
+	[APPLY_FLAGGED] = "flagged", [APPLY_REFUSED] = "refused", [APPLY_SYSTEM] = "system", [APPLY_HELD] = "held",
 	[APPLY_RACED] = "raced", [APPLY_FAILED] = "failed",
 };
 

@@ -28,6 +28,7 @@ enum apply_verdict {
 	APPLY_CONFLICT,      /* left: both sides changed, or the host changed while it was applied */
 	APPLY_FLAGGED,       /* left: it needs --allow-flagged */
 	APPLY_REFUSED,       /* left: never applied */
+	APPLY_SYSTEM,        /* of the sandbox's own system: it stays with the session */
 	APPLY_HELD,          /* left: something that belongs to it was left (below it, or the directory above it) */
 	APPLY_RACED,         /* left: it changed while it was read */
 	APPLY_FAILED,        /* left: the file system said no */

@@ -89,6 +89,8 @@ static bool is_masked(const struct judge *judge, const struct stage_entry *entry
 {
 	const struct stage_change_options *options = judge->options;
 
+	if (options->is_system)
+		return false;
 	/*
 	 * Where the host lacks a directory above a masked name, the mask layer hides that one, lest the name comes up
 	 * later with all of it. What the sandbox makes there itself is its own, but for what the policy names.
@@ -130,10 +132,24 @@ static void set_state(struct stage_change *change, enum stage_change_state state
 	change->reason = reason;
 }
 
+/* Nobody applies it: of why it could not be, only what hides a part of it from who looks is told. */
+static void set_system(struct stage_change *change)
+{
+	enum stage_reason reason = change->reason;
+	bool is_hidden = reason == STAGE_FORGED || reason == STAGE_TOO_DEEP || reason == STAGE_UNREADABLE ||
+			 reason == STAGE_RACED;
+
+	set_state(change, STAGE_SYSTEM, is_hidden ? reason : STAGE_REASON_NONE);
+}
+
 static int emit(struct judge *judge, struct stage_change *change)
 {
 	const struct stage_change_options *options = judge->options;
 
+	if (options->is_system) {
+		set_system(change);
+		return judge->on_change(judge->context, change);
+	}
 	/* What is on the host and does not go keeps the directories above it. */
 	judge->stays += change->state != STAGE_CLEAN && change->host_exists;
 	if (change->state != STAGE_REFUSED && options->is_flagged)
@@ -295,7 +311,7 @@ static void find_owner(const struct judge *judge, struct stage_change *change)
 	uid_t other = clone_other_owner(change->staged.st_uid);
 	uid_t owner = other != change->staged.st_uid ? other : judge->options->owner;
 
-	if (judge->options->owner == (uid_t)-1 || change->host.st_uid == owner)
+	if (judge->options->is_system || judge->options->owner == (uid_t)-1 || change->host.st_uid == owner)
 		return;
 	change->differs |= STAGE_DIFFERS_OWNER;
 	change->owner = owner;
@@ -409,6 +425,16 @@ static void enter_directory(struct judge *judge, const struct stage_entry *entry
 		options->note_seen(options->context, entry);
 }
 
+/* The name of the next apply's own directory can be guessed: the session's name is known inside. */
+static bool is_reserved(const struct judge *judge, const struct stage_entry *entry)
+{
+	bool staged = entry->kind == STAGE_ENTRY_FILE || entry->kind == STAGE_ENTRY_DIRECTORY;
+
+	return !judge->options->is_system && !strchr(entry->path, '/') &&
+	       str_has_prefix(entry->path, STAGE_RESERVED_PREFIX) &&
+	       (staged || (entry->kind == STAGE_ENTRY_WHITEOUT && entry->host_exists));
+}
+
 /* The verdict on one entry before what is below it. STAGE_WALK_SKIP where that does not matter any more. */
 static int judge_entry(struct judge *judge, const struct stage_entry *entry)
 {
@@ -420,9 +446,7 @@ static int judge_entry(struct judge *judge, const struct stage_entry *entry)
 		r = judge_masked(judge, entry);
 		return r < 0 ? r : STAGE_WALK_SKIP;
 	}
-	/* The name of the next apply's own directory can be guessed: the session's name is known inside. */
-	if (!strchr(entry->path, '/') && str_has_prefix(entry->path, STAGE_RESERVED_PREFIX) &&
-	    (staged || (entry->kind == STAGE_ENTRY_WHITEOUT && entry->host_exists)))
+	if (is_reserved(judge, entry))
 		reason = STAGE_RESERVED;
 	else if (staged)
 		reason = entry->marks.is_forged ? STAGE_FORGED : reason_of_type(entry->staged.st_mode);
@@ -529,24 +553,16 @@ bool stage_change_is_directory(const struct stage_change *change)
 	       !(change->differs & STAGE_DIFFERS_TYPE);
 }
 
-static int count_one(void *context, const struct stage_change *change)
+void stage_counts_add(struct stage_counts *counts, const struct stage_change *change)
 {
-	struct counter *counter = context;
-	struct stage_counts *counts = counter->counts;
 	uint64_t *const kinds[] = {
 		[STAGE_ADDED] = &counts->added, [STAGE_MODIFIED] = &counts->modified,
 		[STAGE_DELETED] = &counts->deleted,
 	};
 
-	if (counter->seen >= counter->bound) {
-		counts->is_cut = true;
-		/* An end of the walk that is no failure: no system call of it gives this. */
-		return -ECANCELED;
-	}
-	counter->seen++;
-	if (change->state == STAGE_REFUSED) {
-		counts->refused++;
-		return 0;
+	if (change->state == STAGE_REFUSED || change->state == STAGE_SYSTEM) {
+		++*(change->state == STAGE_REFUSED ? &counts->refused : &counts->system);
+		return;
 	}
 	if (stage_change_is_directory(change))
 		counts->directories++;
@@ -554,6 +570,25 @@ static int count_one(void *context, const struct stage_change *change)
 		++*kinds[change->kind];
 	counts->flagged += change->is_flagged;
 	counts->conflicts += change->state == STAGE_CONFLICT && !change->is_settled;
+}
+
+bool stage_counts_any(const struct stage_counts *counts)
+{
+	return counts->added || counts->modified || counts->deleted || counts->directories || counts->refused ||
+	       counts->system;
+}
+
+static int count_one(void *context, const struct stage_change *change)
+{
+	struct counter *counter = context;
+
+	if (counter->seen >= counter->bound) {
+		counter->counts->is_cut = true;
+		/* An end of the walk that is no failure: no system call of it gives this. */
+		return -ECANCELED;
+	}
+	counter->seen++;
+	stage_counts_add(counter->counts, change);
 	return 0;
 }
 
@@ -566,6 +601,7 @@ void stage_counts_put(const struct stage_counts *counts, struct json *json)
 	json_u64(json, "flagged", counts->flagged);
 	json_u64(json, "conflicts", counts->conflicts);
 	json_u64(json, "refused", counts->refused);
+	json_u64(json, "system", counts->system);
 }
 
 int stage_changes_count(const struct stage_stack *stack, const struct stage_change_options *options, uint64_t bound,

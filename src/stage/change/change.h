@@ -33,6 +33,7 @@ enum stage_change_state {
 	STAGE_CLEAN,
 	STAGE_CONFLICT,       /* both sides changed: the person decides */
 	STAGE_REFUSED,        /* never applied */
+	STAGE_SYSTEM,         /* of the sandbox's own system: never applied, stays with the session */
 	STAGE_CHANGE_STATE_COUNT,
 };
 
@@ -98,6 +99,8 @@ struct stage_change_options {
 	bool exact_content;              /* compare bytes whenever sizes agree, so that STAGE_DIFFERS_CONTENT is sure */
 	/* Whose a file will be that the sandbox made anew, once it is applied; (uid_t)-1: nobody looks at that. */
 	uid_t owner;
+	/* It is a tree of the sandbox's own system: all of its changes are STAGE_SYSTEM, and no policy is asked. */
+	bool is_system;
 	/* NULL or: only these paths (relative to the tree, normalised; "" is all) and what is below them. */
 	const char *const *paths;
 	size_t path_count;
@@ -184,8 +187,15 @@ struct stage_counts {
 	uint64_t added, modified, deleted;   /* files and links of any state but refused */
 	uint64_t directories;                /* made, removed or with another mode; not in the three above */
 	uint64_t flagged, conflicts, refused; /* conflicts: those that are not settled */
+	uint64_t system;                     /* STAGE_SYSTEM, of any type; in none of the others */
 	bool is_cut;                         /* the bound was reached: "at least" */
 };
+
+/* Counts one more change, by its state and type; flagged and conflicts beside that. */
+void stage_counts_add(struct stage_counts *counts, const struct stage_change *change);
+
+/* Whether there is any change in them. */
+bool stage_counts_any(const struct stage_counts *counts);
 
 /* Its numbers as members of the object that was begun; is_cut is said by who counts up to a bound. */
 void stage_counts_put(const struct stage_counts *counts, struct json *json);

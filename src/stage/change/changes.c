@@ -17,6 +17,7 @@ const char *const stage_change_state_names[STAGE_CHANGE_STATE_COUNT] = {
 	[STAGE_CLEAN] = "clean",
 	[STAGE_CONFLICT] = "conflict",
 	[STAGE_REFUSED] = "refused",
+	[STAGE_SYSTEM] = "system",
 };
 
 const char *const stage_reason_names[STAGE_REASON_COUNT] = {

@@ -12,7 +12,7 @@ enum { SHOWN_MAX = 4096, PROGRESS_AFTER_MS = 500, PROGRESS_EVERY_MS = 100 };
 
 void outcome_put_path(const struct opened *opened, size_t tree, const char *path, struct buf *out)
 {
-	const char *root = opened->record.trees[tree].path, *base = opened->session->base;
+	const char *root = opened_tree(opened, tree), *base = opened->session->base;
 	cleanup_buf struct buf raw;
 	size_t length = base ? strlen(base) : 0;
 
@@ -28,7 +28,7 @@ void outcome_put_path(const struct opened *opened, size_t tree, const char *path
 
 void outcome_put_json_path(const struct opened *opened, size_t tree, const char *path, struct json *json)
 {
-	const char *root = opened->record.trees[tree].path;
+	const char *root = opened_tree(opened, tree);
 	cleanup_buf struct buf raw;
 
 	buf_init(&raw, 2 << 20);

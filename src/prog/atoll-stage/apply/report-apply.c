@@ -27,7 +27,8 @@ static int flush(struct buf *out, struct err *err)
 
 static bool is_left(const struct apply_item *item)
 {
-	return item->verdict != APPLY_TAKEN && item->verdict != APPLY_KEPT && item->verdict != APPLY_UNWANTED;
+	return item->verdict != APPLY_TAKEN && item->verdict != APPLY_KEPT && item->verdict != APPLY_UNWANTED &&
+	       item->verdict != APPLY_SYSTEM;
 }
 
 static bool is_taken(const struct apply_item *item)
@@ -56,6 +57,15 @@ size_t tell_apply_marked(const struct apply *apply)
 	for (size_t i = 0; i < apply->count; i++)
 		marked += apply->items[i].verdict == APPLY_TAKEN && apply->items[i].has_markers;
 	return marked;
+}
+
+static size_t count_system(const struct apply *apply)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < apply->count; i++)
+		count += apply->items[i].verdict == APPLY_SYSTEM;
+	return count;
 }
 
 /* git writes it also where nothing was changed, so it is in conflict sooner than anything else. */
@@ -183,7 +193,7 @@ static void flagged_words_done(struct flagged_words *flagged)
 /* The path cut to this many components below its tree; the tree's own without any. NULL: no memory. */
 static char *cut_path(const struct opened *opened, const struct stage_change *change, size_t components)
 {
-	const char *root = opened->record.trees[change->tree].path, *end = change->path;
+	const char *root = opened_tree(opened, change->tree), *end = change->path;
 
 	for (size_t i = 0; i < components && *end; i++)
 		end += strcspn(end + (*end == '/'), "/") + (*end == '/');
@@ -245,7 +255,7 @@ static void put_flagged_command(const struct apply_report *report, struct buf *o
 int report_apply_text(const struct apply_report *report, struct err *err)
 {
 	int fd = report->is_aside ? STDERR_FILENO : STDOUT_FILENO;
-	size_t left = tell_apply_left(report->apply);
+	size_t left = tell_apply_left(report->apply), system = count_system(report->apply);
 	cleanup_buf struct buf out;
 	int r = 0;
 
@@ -253,6 +263,9 @@ int report_apply_text(const struct apply_report *report, struct err *err)
 	if (!report->quiet)
 		put_summary(report, &out);
 	put_notes(report, &out);
+	if (system && !report->quiet)
+		buf_printf(&out, "never applied, stays with the session: %zu change%s of the sandbox's own system\n",
+			   system, system == 1 ? "" : "s");
 	if (left)
 		buf_printf(&out, "left, %zu path%s:\n", left, left == 1 ? "" : "s");
 	for (size_t i = 0; i < report->apply->count && r == 0; i++) {
@@ -332,6 +345,7 @@ int report_apply_json(const struct apply_report *report, struct err *err)
 	json_bool(&json, "dry_run", report->dry_run);
 	json_u64(&json, "recovered", report->recovered);
 	json_u64(&json, "bytes", report->apply->bytes);
+	json_u64(&json, "system", count_system(report->apply));
 	r = put_json_items(report, "applied", is_taken, &json, err);
 	if (r == 0)
 		r = put_json_items(report, "kept", is_kept, &json, err);

@@ -85,7 +85,7 @@ static int load_sides(struct compared *state, const struct comparison_options *o
 		if (is_time_alone(change) && !options->has_times)
 			continue;
 		*side = (struct side){ .change = change, .opened = opened };
-		side->path = absolute(opened->record.trees[change->tree].path, change->path);
+		side->path = absolute(opened_tree(opened, change->tree), change->path);
 		if (!side->path)
 			r = -ENOMEM;
 		else

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "prog/atoll-stage/verb/audit-step.h"
 #include "prog/atoll-stage/verb/layer-gc.h"
 #include "prog/atoll-stage/verb/verb.h"
+#include "session/directories.h"
 #include "stage/change/review-options.h"
 #include "stage/layer/remove.h"
 #include "stage/record/use.h"
@@ -33,7 +33,8 @@ static const struct option options[] = {
 };
 
 /* The tree nearest to an absolute path, and the path in it. */
-static int find_tree(const struct stage_record *record, const char *path, struct stage_drop *ret_drop, struct err *err)
+static int find_tree(const struct stage_record *record, const char *root, const char *path,
+		     struct stage_drop *ret_drop, struct err *err)
 {
 	cleanup_buf struct buf shown;
 	size_t best = 0;
@@ -41,7 +42,7 @@ static int find_tree(const struct stage_record *record, const char *path, struct
 
 	buf_init(&shown, PATH_MAX);
 	for (size_t i = 0; i < record->tree_count; i++) {
-		const char *tree = record->trees[i].path;
+		const char *tree = session_root_inside(root, record->trees[i].path);
 
 		if (!path_is_below(path, tree) || (is_found && best > strlen(tree)))
 			continue;
@@ -59,7 +60,8 @@ static int find_tree(const struct stage_record *record, const char *path, struct
 	return -EINVAL;
 }
 
-static int discard_paths(struct stage_lock *lock, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
+static int discard_paths(struct stage_lock *lock, const char *root, char **paths, size_t count, uint64_t *ret_dropped,
+			 struct err *err)
 {
 	cleanup_free struct stage_drop *drops = calloc(count, sizeof *drops);
 	int r = 0;
@@ -67,7 +69,7 @@ static int discard_paths(struct stage_lock *lock, char **paths, size_t count, ui
 	if (!drops || count > PATHS_MAX)
 		return err_set(err, ERR_USAGE, E2BIG, "discard", "at most %d paths at a time", PATHS_MAX);
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = find_tree(&lock->record, paths[i], &drops[i], err);
+		r = find_tree(&lock->record, root, paths[i], &drops[i], err);
 	return r < 0 ? r : stage_discard_paths(lock, drops, count, ret_dropped, err);
 }
 
@@ -92,14 +94,15 @@ static int remove_stage(const char *id, const struct stage_lock *lock, struct er
 		     : layer_gc_mark(lock, false, err);
 }
 
-static int drop(struct stage_lock *lock, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
+static int drop(struct stage_lock *lock, const char *root, char **paths, size_t count, uint64_t *ret_dropped,
+		struct err *err)
 {
 	int r;
 
 	if (count && stage_lock_need_layers(lock, "dropping some paths", err) < 0)
 		return -EOPNOTSUPP;
 	if (count)
-		return discard_paths(lock, paths, count, ret_dropped, err);
+		return discard_paths(lock, root, paths, count, ret_dropped, err);
 	r = stage_discard_all(lock, err);
 	/* Half of it is gone: so goes the rest. */
 	if ((r == -ENOENT || r == -ENOTDIR) && stage_claim(lock->stage_fd, 0) == 0)
@@ -107,18 +110,23 @@ static int drop(struct stage_lock *lock, char **paths, size_t count, uint64_t *r
 	return r < 0 ? r : layer_gc_mark(lock, false, err);
 }
 
-static int discard(struct stage_lock *lock, char **paths, size_t count, uint64_t *ret_dropped, struct err *err)
+static int discard(struct stage_lock *lock, const char *state, char **paths, size_t count, uint64_t *ret_dropped,
+		   struct err *err)
 {
+	char root[PATH_MAX];
 	cleanup_audit_step struct audit_step step = AUDIT_STEP_INIT;
 	int r = audit_step_open(&step, lock->sessions_fd, lock->session, AUDIT_STAGE_DISCARD, err);
 
+	/* Without it the paths of its own system are in no tree. */
+	if (session_root_of(state, lock->session, root, sizeof root) < 0)
+		*root = 0;
 	if (r == 0)
 		r = layer_gc_confine(lock->sessions_fd, &lock->record, err);
 	audit_step_add_words(&step, REVIEW_ASKED, (const char *const *)paths);
 	if (r == 0)
 		r = audit_step_begin(&step, err);
 	if (r == 0)
-		r = drop(lock, paths, count, ret_dropped, err);
+		r = drop(lock, root, paths, count, ret_dropped, err);
 	step.entry.counts[REVIEW_DROPPED] = *ret_dropped;
 	return audit_step_end(&step, r, err);
 }
@@ -193,7 +201,7 @@ int cmd_discard(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = stage_lock_need_idle(&lock, "dropping changes", err);
 	if (r == 0)
-		r = discard(&lock, argv + rest, (size_t)(argc - rest), &dropped, err);
+		r = discard(&lock, request.session.state, argv + rest, (size_t)(argc - rest), &dropped, err);
 	if (r == 0)
 		r = layer_gc_layers(&lock, err);
 	if (r < 0)

@@ -15,6 +15,10 @@ enum {
 	SAYS_ALL = SAYS_CHANGES | SAYS_UNFINISHED,
 };
 
+/*
+ * As the end of a run judges them (build/staging.c). The count stops at the first, which may be a directory,
+ * or something that nobody can apply: what comes behind it was not looked at.
+ */
 static int count(const struct opened *opened, struct stage_counts *counts)
 {
 	int r = 0;
@@ -52,15 +56,6 @@ static int look_at_journals(int stage_fd)
 	return 0;
 }
 
-/*
- * As the end of a run judges them (build/staging.c). The count stops at the first, which may be a directory,
- * or something that nobody can apply: what comes behind it was not looked at.
- */
-static bool has_any(const struct stage_counts *counts)
-{
-	return counts->added || counts->modified || counts->deleted || counts->directories || counts->refused;
-}
-
 static int look(const char *state, const char *id)
 {
 	struct verb_session session = { .state = state, .id = id };
@@ -77,7 +72,7 @@ static int look(const char *state, const char *id)
 	if (opened_stacks(&opened, &err) < 0 || opened_confine(&opened, CONFINE_STAGE_READING, &err) < 0 ||
 	    count(&opened, &counts) < 0)
 		return says | SAYS_CHANGES;
-	return says | (has_any(&counts) ? SAYS_CHANGES : 0);
+	return says | (stage_counts_any(&counts) ? SAYS_CHANGES : 0);
 }
 
 struct unreviewed unreviewed_look(const char *state, const char *id)

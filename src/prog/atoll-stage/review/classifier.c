@@ -115,6 +115,7 @@ int classifier_begin(struct classifier *classifier, size_t tree, struct stage_ch
 		.tree = tree,
 		.start_ns = classifier->opened->start_ns,
 		.owner = geteuid() != 0 ? geteuid() : classifier->opened->record.trees[tree].owner_uid,
+		.is_system = opened_is_system(classifier->opened, tree),
 		.is_flagged = is_flagged,
 		.is_masked = is_masked,
 		.is_own = is_own,
@@ -132,7 +133,7 @@ static bool has_change(const struct opened *opened, const struct stage_changes *
 {
 	for (size_t i = 0; i < changes->count; i++) {
 		const struct stage_change *change = &changes->items[i];
-		const char *tree = opened->record.trees[change->tree].path, *rest = path;
+		const char *tree = opened_tree(opened, change->tree), *rest = path;
 		size_t length = tree[1] ? strlen(tree) : 0;
 
 		if (path_is_below(tree, path))

@@ -31,25 +31,25 @@ static const char *within(const char *tree, const char *path)
 }
 
 /* A path lies in the innermost tree that has it: trees may be mounted in one another. */
-static bool is_innermost(const struct stage_record *record, size_t tree, const char *path)
+static bool is_innermost(const struct opened *opened, size_t tree, const char *path)
 {
-	for (size_t i = 0; i < record->tree_count; i++)
-		if (i != tree && path_is_below(record->trees[i].path, record->trees[tree].path) &&
-		    path_is_below(path, record->trees[i].path))
+	for (size_t i = 0; i < opened->record.tree_count; i++)
+		if (i != tree && path_is_below(opened_tree(opened, i), opened_tree(opened, tree)) &&
+		    path_is_below(path, opened_tree(opened, i)))
 			return false;
 	return true;
 }
 
-static int check_paths(const struct stage_record *record, char *const *paths, size_t count, struct err *err)
+static int check_paths(const struct opened *opened, char *const *paths, size_t count, struct err *err)
 {
 	for (size_t i = 0; i < count; i++) {
 		bool found = false;
 
-		for (size_t tree = 0; tree < record->tree_count && !found; tree++)
-			found = within(record->trees[tree].path, paths[i]) != NULL;
+		for (size_t tree = 0; tree < opened->record.tree_count && !found; tree++)
+			found = within(opened_tree(opened, tree), paths[i]) != NULL;
 		if (!found) {
 			err_set(err, ERR_USAGE, ENOENT, "stage", "%s is not in a staged tree", paths[i]);
-			err_hint(err, "the first staged tree is %s", record->trees[0].path);
+			err_hint(err, "the first staged tree is %s", opened_first_tree(opened));
 			return -ENOENT;
 		}
 	}
@@ -59,7 +59,7 @@ static int check_paths(const struct stage_record *record, char *const *paths, si
 static int load_tree(struct listing *listing, struct classifier *classifier, size_t tree, char *const *paths,
 		     size_t path_count)
 {
-	const struct stage_record *record = &listing->opened->record;
+	const struct opened *opened = listing->opened;
 	struct stage_change_options options;
 	cleanup_free const char **wanted = calloc(path_count + 1, sizeof *wanted);
 	size_t count = 0;
@@ -68,16 +68,16 @@ static int load_tree(struct listing *listing, struct classifier *classifier, siz
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < path_count; i++) {
-		const char *rest = within(record->trees[tree].path, paths[i]);
+		const char *rest = within(opened_tree(opened, tree), paths[i]);
 
-		if (rest && (!*rest || is_innermost(record, tree, paths[i])))
+		if (rest && (!*rest || is_innermost(opened, tree, paths[i])))
 			wanted[count++] = rest;
 	}
 	if (path_count && !count)
 		return 0;
 	options.paths = wanted;
 	options.path_count = count;
-	return stage_changes_load(&listing->changes, &listing->opened->stacks[tree], &options);
+	return stage_changes_load(&listing->changes, &opened->stacks[tree], &options);
 }
 
 static bool lies_in(const struct stage_change *change, const struct stage_change *directory)
@@ -93,7 +93,9 @@ static bool is_implied(const struct stage_changes *changes, size_t i)
 {
 	const struct stage_change *change = &changes->items[i];
 
-	if (change->state != STAGE_CLEAN || change->is_flagged || !stage_change_is_directory(change))
+	bool is_told = change->state == STAGE_CLEAN || change->state == STAGE_SYSTEM;
+
+	if (!is_told || change->is_flagged || !stage_change_is_directory(change))
 		return false;
 	if (change->kind == STAGE_ADDED)
 		return i + 1 < changes->count && lies_in(&changes->items[i + 1], change);
@@ -104,30 +106,13 @@ static enum listing_group group_of(const struct stage_change *change)
 {
 	if (change->state == STAGE_REFUSED)
 		return GROUP_REFUSED;
+	if (change->state == STAGE_SYSTEM)
+		return GROUP_SYSTEM;
 	if (change->is_flagged && !change->is_settled)
 		return GROUP_FLAGGED;
 	if (change->state == STAGE_CONFLICT)
 		return change->is_settled ? GROUP_SETTLED : GROUP_CONFLICT;
 	return GROUP_CLEAN;
-}
-
-static void count_change(struct stage_counts *counts, const struct stage_change *change)
-{
-	uint64_t *const kinds[] = {
-		[STAGE_ADDED] = &counts->added, [STAGE_MODIFIED] = &counts->modified,
-		[STAGE_DELETED] = &counts->deleted,
-	};
-
-	if (change->state == STAGE_REFUSED) {
-		counts->refused++;
-		return;
-	}
-	if (stage_change_is_directory(change))
-		counts->directories++;
-	else
-		++*kinds[change->kind];
-	counts->flagged += change->is_flagged;
-	counts->conflicts += change->state == STAGE_CONFLICT && !change->is_settled;
 }
 
 /* Group by group, each in the order of the walk. */
@@ -148,7 +133,7 @@ static int arrange(struct listing *listing)
 		}
 	}
 	for (size_t i = 0; i < changes->count; i++)
-		count_change(&listing->counts, &changes->items[i]);
+		stage_counts_add(&listing->counts, &changes->items[i]);
 	return 0;
 }
 
@@ -157,7 +142,7 @@ int listing_load(struct listing *ret_listing, const struct opened *opened, char 
 {
 	struct listing listing = { .opened = opened };
 	struct classifier classifier;
-	int r = check_paths(&opened->record, paths, path_count, err);
+	int r = check_paths(opened, paths, path_count, err);
 
 	if (r == 0)
 		r = classifier_init(&classifier, opened, err);
@@ -166,7 +151,7 @@ int listing_load(struct listing *ret_listing, const struct opened *opened, char 
 	for (size_t i = 0; r == 0 && i < opened->record.tree_count; i++) {
 		r = load_tree(&listing, &classifier, i, paths, path_count);
 		if (r < 0)
-			fail(err, r, opened->record.trees[i].path);
+			fail(err, r, opened_tree(opened, i));
 	}
 	if (r == 0) {
 		r = arrange(&listing);
@@ -193,7 +178,7 @@ void listing_done(struct listing *listing)
 
 void listing_put_path(const struct opened *opened, const struct stage_change *change, struct buf *out)
 {
-	const char *tree = opened->record.trees[change->tree].path, *base = opened->session->base;
+	const char *tree = opened_tree(opened, change->tree), *base = opened->session->base;
 	size_t start = out->size;
 
 	if (base && path_is_below(tree, base))

@@ -3,13 +3,22 @@
 
 /*
  * The changes of a session as people are shown them: of all trees, filtered, renames found, in the order flagged first,
- * then what can be applied, then conflicts, then those that were settled, then what is refused.
+ * then what can be applied, then conflicts, then those that were settled, then what is refused, then what changed in
+ * the sandbox's own system.
  */
 
 #include "base/buf.h"
 #include "prog/atoll-stage/verb/opened.h"
 
-enum listing_group { GROUP_FLAGGED, GROUP_CLEAN, GROUP_CONFLICT, GROUP_SETTLED, GROUP_REFUSED, GROUP_COUNT };
+enum listing_group {
+	GROUP_FLAGGED,
+	GROUP_CLEAN,
+	GROUP_CONFLICT,
+	GROUP_SETTLED,
+	GROUP_REFUSED,
+	GROUP_SYSTEM,
+	GROUP_COUNT,
+};
 
 struct listed {
 	const struct stage_change *change;        /* borrowed */

@@ -9,6 +9,8 @@ static enum apply_verdict verdict_of(const struct stage_change *change, struct p
 		return APPLY_UNWANTED;
 	if (change->state == STAGE_REFUSED)
 		return APPLY_REFUSED;
+	if (change->state == STAGE_SYSTEM)
+		return APPLY_SYSTEM;
 	if (change->is_settled)
 		return APPLY_UNWANTED;
 	if (change->is_flagged && !path_filter_allows(filter, change->tree, change->path))
@@ -32,7 +34,7 @@ static int load_changes(struct selection *selection, struct err *err)
 			r = stage_changes_load(&selection->changes, &opened->stacks[tree], &options);
 		if (r < 0)
 			err_set(err, ERR_STATE, -r, "stage", "the staged changes in %s cannot be read: %s",
-				opened->record.trees[tree].path, strerror(-r));
+				opened_tree(opened, tree), strerror(-r));
 	}
 	classifier_done(&classifier);
 	return r;

@@ -50,7 +50,7 @@ static void put_differs(struct json *json, unsigned differs)
 
 static void put_path(struct json_show *show, const char *key, const struct stage_change *change)
 {
-	const char *tree = show->opened->record.trees[change->tree].path;
+	const char *tree = opened_tree(show->opened, change->tree);
 
 	buf_reset(&show->path);
 	buf_put_text(&show->path, tree);
@@ -63,7 +63,7 @@ static void put_path(struct json_show *show, const char *key, const struct stage
 static void put_change(struct json_show *show, const struct listed *listed)
 {
 	const struct stage_change *change = listed->change;
-	const char *tree = show->opened->record.trees[change->tree].path;
+	const char *tree = opened_tree(show->opened, change->tree);
 	struct json *json = &show->json;
 
 	json_object_begin(json, NULL);

@@ -174,7 +174,9 @@ static void put_notes(struct patch *patch, const struct listed *listed)
 {
 	const struct stage_change *change = listed->change;
 
-	if (change->state != STAGE_CLEAN)
+	if (change->state == STAGE_SYSTEM)
+		buf_put_text(&patch->out, "never applied, of the sandbox's own system\n");
+	else if (change->state != STAGE_CLEAN)
 		buf_printf(&patch->out, "%s%s: %s\n", change->is_settled ? "settled " : "",
 			   stage_change_state_names[change->state], stage_reason_texts[change->reason]);
 	if (change->is_flagged)
@@ -365,7 +367,9 @@ static int put_listed(struct patch *patch, const struct listed *listed, struct e
 	bool has_after = change->staged_exists && !S_ISDIR(change->staged.st_mode);
 	int r;
 
-	if (listed->renamed_from || change->state == STAGE_REFUSED || (!has_before && !has_after)) {
+	/* What is never applied must not look to `git apply` as if it were for the project. */
+	if (listed->renamed_from || change->state == STAGE_REFUSED || change->state == STAGE_SYSTEM ||
+	    (!has_before && !has_after)) {
 		put_notes(patch, listed);
 		if (listed->renamed_from) {
 			put_unsaid(patch, listed);

@@ -9,7 +9,7 @@
 #include "prog/atoll-stage/review/text.h"
 
 enum {
-	LINE_MAX = 64 << 10,
+	STAT_LINE_MAX = 64 << 10,
 	FLUSH_AT = 64 << 10,
 	NAME_WIDTH = 50,
 	BAR_WIDTH = 30,
@@ -29,7 +29,7 @@ struct stat_show {
 
 static const char *const colours[GROUP_COUNT] = {
 	[GROUP_FLAGGED] = "\x1b[33m", [GROUP_CLEAN] = "", [GROUP_CONFLICT] = "\x1b[31m", [GROUP_REFUSED] = "\x1b[35m",
-	[GROUP_SETTLED] = "",
+	[GROUP_SETTLED] = "", [GROUP_SYSTEM] = "",
 };
 
 static const char *const headings[GROUP_COUNT] = {
@@ -38,6 +38,7 @@ static const char *const headings[GROUP_COUNT] = {
 	[GROUP_CONFLICT] = "conflicts, left by apply:\n",
 	[GROUP_SETTLED] = "conflicts that were settled, what the host has stays:\n",
 	[GROUP_REFUSED] = "refused, never applied:\n",
+	[GROUP_SYSTEM] = "of the sandbox's own system, never applied, stays with the session:\n",
 };
 
 const char *show_type(mode_t mode)
@@ -263,7 +264,7 @@ static void put_detail(struct stat_show *stat, const struct listed *listed)
 	mode_t mode = change->staged_exists ? change->staged.st_mode : change->host.st_mode;
 	unsigned content = STAGE_DIFFERS_CONTENT | STAGE_DIFFERS_TYPE;
 
-	if (change->state == STAGE_REFUSED) {
+	if (change->state == STAGE_REFUSED || (change->state == STAGE_SYSTEM && change->reason)) {
 		buf_put_text(&stat->out, stage_reason_texts[change->reason]);
 		return;
 	}
@@ -335,6 +336,7 @@ static void put_summary(const struct stage_counts *counts, struct buf *out)
 	put_count(out, counts->flagged, "flagged", "flagged");
 	put_count(out, counts->conflicts, "conflict", "conflicts");
 	put_count(out, counts->refused, "refused", "refused");
+	put_count(out, counts->system, "in the sandbox's own system", "in the sandbox's own system");
 	buf_put_char(out, '\n');
 }
 
@@ -350,7 +352,7 @@ int show_stat(const struct show *show, struct err *err)
 	/* Sizes for all of them rather than lines for those that happen to be first. */
 	if (listing->count > COUNT_FILES)
 		stat.files_left = 0;
-	buf_init(&stat.out, FLUSH_AT + LINE_MAX);
+	buf_init(&stat.out, FLUSH_AT + STAT_LINE_MAX);
 	for (size_t i = 0; r == 0 && i < listing->count; i++) {
 		const struct listed *listed = &listing->items[i];
 

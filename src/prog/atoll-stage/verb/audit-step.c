@@ -32,7 +32,7 @@ void audit_step_add_words(struct audit_step *step, enum review_list_kind kind, c
 void audit_step_add_path(struct audit_step *step, enum review_list_kind kind, const struct opened *opened, size_t tree,
 		   const char *path)
 {
-	const char *root = opened->record.trees[tree].path;
+	const char *root = opened_tree(opened, tree);
 	cleanup_buf struct buf full;
 
 	buf_init(&full, PATH_BYTES_MAX);

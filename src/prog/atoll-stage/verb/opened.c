@@ -9,6 +9,7 @@
 #include "os/fd.h"
 #include "os/landlock.h"
 #include "os/path.h"
+#include "session/directories.h"
 
 /* One for all that a process opens: two states may stand on the same layers. */
 static struct stage_closed *closed;
@@ -79,6 +80,9 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
 	}
 	if (r == 0) {
 		opened.start_ns = stage_record_start_ns(&opened.record);
+		/* Where that cannot be read, what changed in it is masked, as all of the state directory is. */
+		if (session_root_of(session->state, session->id, opened.root, sizeof opened.root) < 0)
+			*opened.root = 0;
 		r = load_policy(&opened, err);
 	}
 	if (r < 0) {
@@ -109,6 +113,25 @@ int opened_need_host(const struct opened *opened, const char *verb, struct err *
 		return -EPERM;
 	}
 	return 0;
+}
+
+const char *opened_tree(const struct opened *opened, size_t tree)
+{
+	return session_root_inside(opened->root, opened->record.trees[tree].path);
+}
+
+bool opened_is_system(const struct opened *opened, size_t tree)
+{
+	return opened_tree(opened, tree) != opened->record.trees[tree].path;
+}
+
+const char *opened_first_tree(const struct opened *opened)
+{
+	size_t tree = 0;
+
+	while (tree + 1 < opened->record.tree_count && opened_is_system(opened, tree))
+		tree++;
+	return opened_tree(opened, tree);
 }
 
 int opened_at_snapshot(struct opened *opened, const char *name, struct err *err)
@@ -174,7 +197,8 @@ static void add_places(const struct opened *opened, uint64_t rights, struct conf
 	for (size_t i = 0; opened->stacks && i < opened->record.tree_count; i++) {
 		const struct stage_stack *stack = &opened->stacks[i];
 
-		places[(*count)++] = (struct confine_place){ stack->host_fd, rights };
+		places[(*count)++] = (struct confine_place){ stack->host_fd,
+							     opened_is_system(opened, i) ? READ : rights };
 		for (size_t layer = 0; layer < stack->count; layer++)
 			places[(*count)++] = (struct confine_place){ stack->layers[layer], READ };
 	}

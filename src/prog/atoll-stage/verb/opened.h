@@ -6,6 +6,8 @@
  * trees. Everything is opened before the program confines itself.
  */
 
+#include <limits.h>
+
 #include "base/err.h"
 #include "confine/confine.h"
 #include "policy/snapshot/snapshot.h"
@@ -19,6 +21,7 @@ struct opened {
 	int sessions_fd, session_fd, stage_fd; /* owned */
 	struct stage_record record;
 	uint64_t start_ns;                   /* stage_record_start_ns(), which reads /proc, as it was at the opening */
+	char root[PATH_MAX];                 /* session_root_of(); "": the session has the machine's system */
 	struct stage_chain chain;            /* as stands in `chain`, or in a snapshot */
 	bool is_snapshot;
 	struct stage_stack *stacks;          /* owned; one a tree, with live and host; NULL until opened_stacks() */
@@ -38,6 +41,15 @@ int opened_open(struct opened *ret_opened, const struct verb_session *session, s
  * them, and what is written there is in each one from then on. Before opened_confine(). -EPERM with *err.
  */
 int opened_need_host(const struct opened *opened, const char *verb, struct err *err) MUST_USE;
+
+/* Where a tree is inside, which is how a person names it; of all but the sandbox's own system as on the host. */
+const char *opened_tree(const struct opened *opened, size_t tree);
+
+/* Whether it is one of the sandbox's own system, to which nothing is applied. */
+bool opened_is_system(const struct opened *opened, size_t tree);
+
+/* The first tree that is not, by that name. */
+const char *opened_first_tree(const struct opened *opened);
 
 /* Takes the state that this snapshot holds instead of the newest one. Before opened_stacks(). -ENOENT with *err. */
 int opened_at_snapshot(struct opened *opened, const char *name, struct err *err) MUST_USE;

@@ -10,7 +10,7 @@
 
 static const char *absolute(struct path_filter *filter, size_t tree, const char *path)
 {
-	const char *root = filter->opened->record.trees[tree].path;
+	const char *root = opened_tree(filter->opened, tree);
 
 	buf_reset(&filter->path);
 	buf_put_text(&filter->path, str_equal(root, "/") ? "" : root);
@@ -24,7 +24,7 @@ static const char *absolute(struct path_filter *filter, size_t tree, const char 
 static bool is_staged(const struct opened *opened, const char *path)
 {
 	for (size_t i = 0; i < opened->record.tree_count; i++) {
-		const char *root = opened->record.trees[i].path;
+		const char *root = opened_tree(opened, i);
 
 		if (path_is_below(path, root) || path_is_below(root, path))
 			return true;
@@ -40,7 +40,7 @@ static int add_path(const struct opened *opened, const char *word, char **ret_pa
 		return err_set(err, ERR_USAGE, EINVAL, "stage", "%s is not an absolute path", word);
 	if (!is_staged(opened, path)) {
 		err_set(err, ERR_USAGE, ENOENT, "stage", "%s is not in a staged tree", path);
-		err_hint(err, "the first staged tree is %s", opened->record.trees[0].path);
+		err_hint(err, "the first staged tree is %s", opened_first_tree(opened));
 		return -ENOENT;
 	}
 	*ret_path = str_dup(path);
@@ -85,7 +85,7 @@ static char *absolute_glob(const struct opened *opened, const char *glob)
 
 	buf_init(&out, GLOB_SIZE_MAX);
 	if (glob[0] != '/' && strchr(glob, '/'))
-		put_quoted(&out, opened->session->base ? opened->session->base : opened->record.trees[0].path);
+		put_quoted(&out, opened->session->base ? opened->session->base : opened_first_tree(opened));
 	else if (glob[0] != '/')
 		buf_put_text(&out, "/**");
 	if (glob[0] != '/')
