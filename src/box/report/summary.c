@@ -312,7 +312,9 @@ static void put_changes(const struct box *box, struct buf *out)
 	const struct stage_counts *counts = &staging->counts;
 	uint64_t files = counts->modified + counts->added + counts->deleted;
 	uint64_t changed = files ? files : counts->directories;
-	const char *what = files ? "file" : "director", *many = files ? "s" : "ies", *one = files ? "" : "y";
+	bool has_files = files || !counts->directories;
+	const char *what = has_files ? "file" : "director", *many = has_files ? "s" : "ies";
+	const char *one = has_files ? "" : "y";
 
 	if (!staging->has_changes && !(box->run.request->flags & REQUEST_DISCARD && stage_counts_any(counts)))
 		return;
