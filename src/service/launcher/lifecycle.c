@@ -223,18 +223,33 @@ void lifecycle_created(struct sandbox *sandbox, struct call *call)
 	add_row(call);
 }
 
-void lifecycle_failed(struct call *call, int code, const char *what, const char *hint)
+static void add_failed_row(struct call *call, uint32_t status, const char *what)
 {
 	struct buf *row = &call->daemon->row;
 
-	if (call->message->operation != SERVICE_FORK) {
-		call_fail_atoll(call, code, what, hint);
-		return;
-	}
 	service_begin_row(row);
-	field_put_u64(row, "status", code == ATOLL_E_INVALID ? 400 : 500);
+	field_put_u64(row, "status", status);
 	field_put_string(row, "message", what);
 	add_row(call);
+}
+
+void lifecycle_failed(struct call *call, int code, const char *what, const char *hint)
+{
+	if (call->message->operation == SERVICE_FORK)
+		add_failed_row(call, code == ATOLL_E_INVALID ? 400 : 500, what);
+	else
+		call_fail_atoll(call, code, what, hint);
+}
+
+static void fail_unwritten(struct call *call, int r)
+{
+	static const char what[] = "the database cannot be written";
+
+	if (call->message->operation == SERVICE_FORK)
+		add_failed_row(call, call_unwritten_status(r), what);
+	else
+		call_fail(call, call_unwritten_status(r), NULL, "%s; %s", what,
+			  database_problem(call->daemon->store));
 }
 
 static int set_start(const struct sandbox *sandbox, atoll_record *record, const char *project, uint64_t timeout_ms,
@@ -383,9 +398,9 @@ void lifecycle_create(struct call *call, struct kept *made, const struct origin 
 		return;
 	}
 	/* From here on the next start of the daemon knows that there may be one. */
-	if (lifecycle_store(sandbox) < 0) {
-		lifecycle_failed(call, ATOLL_E_STATE, "the database cannot be written",
-				 database_problem(call->daemon->store));
+	r = lifecycle_store(sandbox);
+	if (r < 0) {
+		fail_unwritten(call, r);
 		lifecycle_forget(sandbox);
 		return;
 	}

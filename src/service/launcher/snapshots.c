@@ -96,13 +96,16 @@ static void taken(struct sandbox *sandbox, struct call *call, const struct outco
 	if (r == 0)
 		r = database_put_template(call->daemon->store, &row);
 	if (r < 0) {
-		call_fail(call, r == -ENAMETOOLONG ? 400 : 500, NULL, "the snapshot cannot be kept: %s",
+		call_fail(call, r == -ENAMETOOLONG ? 400 : call_unwritten_status(r), NULL,
+			  "the snapshot cannot be kept: %s",
 			  r == -ENAMETOOLONG ? "its name is too long" : database_problem(call->daemon->store));
 		return;
 	}
-	if (tidy_hold(call->daemon) < 0) {
+	r = tidy_hold(call->daemon);
+	if (r < 0) {
 		(void)!database_remove_template(call->daemon->store, row.id);
-		call_fail(call, 500, NULL, "the snapshot cannot be kept: the state directory cannot be written");
+		call_fail(call, call_unwritten_status(r), NULL,
+			  "the snapshot cannot be kept: the state directory cannot be written");
 		return;
 	}
 	daemon_note_change(call->daemon);
@@ -280,14 +283,14 @@ void snapshots_delete(struct call *call)
 	struct origin origin;
 	int r = snapshots_find(call, template, &row, &origin);
 
-	if (r == 1)
-		r = database_remove_template(call->daemon->store, row.id) < 0 ? -EIO : 1;
-	if (r < 0) {
-		call_fail(call, 500, NULL, "the database cannot be written");
-		return;
-	}
 	if (r == 0) {
 		call_fail(call, 404, NULL, "template '%s' not found", template);
+		return;
+	}
+	if (r == 1)
+		r = database_remove_template(call->daemon->store, row.id);
+	if (r < 0) {
+		call_fail(call, call_unwritten_status(r), NULL, "the database cannot be written");
 		return;
 	}
 	tidy_forget(call->daemon, row.session, row.snapshot);

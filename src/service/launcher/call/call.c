@@ -143,6 +143,11 @@ static void put_error(struct call *call, uint32_t status, const char *connect, c
 		field_put_u64(out, "retry_after", call->retry_after_s);
 }
 
+uint32_t call_unwritten_status(int r)
+{
+	return r == -ENOSPC || r == -EDQUOT ? 507 : 500;
+}
+
 static void send_reply(struct call *call, int *fds, size_t fd_count)
 {
 	struct front *front = &call->daemon->front;
@@ -167,8 +172,8 @@ void call_end_reply(struct call *call, int *fds, size_t fd_count)
 		for (size_t i = 0; i < fd_count; i++)
 			close_fd(&fds[i]);
 		fd_count = 0;
-		put_error(call, r == -ENOSPC ? 507 : 500, "internal",
-			  r == -ENOSPC ? "the audit log cannot be written: the disk is full" :
+		put_error(call, call_unwritten_status(r), "internal",
+			  call_unwritten_status(r) == 507 ? "the audit log cannot be written: the disk is full" :
 					 "the reply cannot be made or logged");
 		(void)!service_end(out, 0);
 	}

@@ -66,6 +66,9 @@ void call_fail(struct call *call, uint32_t status, const char *connect, const ch
 /* The error that a code of libatoll stands for; what and hint may be "". Frees the call. */
 void call_fail_atoll(struct call *call, int code, const char *what, const char *hint);
 
+/* The status where something of the service's own cannot be written (-errno): 507 on a full disk, else 500. */
+uint32_t call_unwritten_status(int r);
+
 /* An error with this status, whose sentence is what the err says and advises. Frees the call. */
 void call_fail_err(struct call *call, uint32_t status, const struct err *err);
 

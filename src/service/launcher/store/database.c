@@ -192,13 +192,25 @@ static void put_bytes(sqlite3_stmt *statement, int *at, const struct bytes *byte
 	sqlite3_bind_blob64(statement, (*at)++, bytes->size ? bytes->bytes : "", bytes->size, SQLITE_TRANSIENT);
 }
 
+static int to_errno(int result)
+{
+	static const struct {
+		int result, r;
+	} results[] = { { SQLITE_DONE, 0 }, { SQLITE_CONSTRAINT, -EEXIST }, { SQLITE_FULL, -ENOSPC } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(results); i++)
+		if (results[i].result == result)
+			return results[i].r;
+	return -EIO;
+}
+
 /* One that gives no rows. */
 static int finish(sqlite3_stmt *statement)
 {
 	int r = sqlite3_step(statement);
 
 	sqlite3_reset(statement);
-	return r == SQLITE_DONE ? 0 : r == SQLITE_CONSTRAINT ? -EEXIST : -EIO;
+	return to_errno(r);
 }
 
 static void get_text(sqlite3_stmt *statement, int *at, char *out, size_t size)

@@ -77,8 +77,9 @@ void database_close(struct database *store);
 const char *database_problem(struct database *store);
 
 /*
- * 0; -EEXIST: the name is taken; -EIO: database_problem() says why. What is asked for: 1, and it is there; 0: it is
- * not. What goes through all rows calls `row` for each until that is negative, and returns this, or 0.
+ * 0; -EEXIST: the name is taken; -ENOSPC: the disk is full; -EIO: database_problem() says why. What is asked for: 1,
+ * and it is there; 0: it is not. What goes through all rows calls `row` for each until that is negative, and returns
+ * this, or 0.
  */
 int database_add_key(struct database *store, const struct key_row *key, const struct hash *hash) MUST_USE;
 int database_find_key(struct database *store, const struct hash *hash, struct key_row *ret_key) MUST_USE;

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,6 +39,31 @@ static int teardown(void **state)
 		if (str_format(name, sizeof name, "%s%s", path, ends[i]) == 0)
 			unlink(name);
 	return rmdir(directory);
+}
+
+/* In the place of SQLite's own pwrite(2). */
+static ssize_t write_to_full(int fd, const void *bytes, size_t size, off_t at)
+{
+	errno = ENOSPC;
+	return -1;
+}
+
+static void a_full_disk_is_told_from_other_errors(void **state)
+{
+	static const char *const calls[] = { "pwrite", "pwrite64" };
+	const struct sandbox_row sandbox = { .id = "s", .session = "abcdefghijkl", .owner = "o" };
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	sqlite3_syscall_ptr own[ARRAY_SIZE(calls)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		own[i] = vfs->xGetSystemCall(vfs, calls[i]);
+		(void)vfs->xSetSystemCall(vfs, calls[i], (sqlite3_syscall_ptr)(void *)write_to_full);
+	}
+	assert_int_equal(database_put_sandbox(database, &sandbox), -ENOSPC);
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		(void)vfs->xSetSystemCall(vfs, calls[i], own[i]);
+	/* It goes on by itself when there is space. */
+	assert_int_equal(database_put_sandbox(database, &sandbox), 0);
 }
 
 static void reopen(void)
@@ -171,6 +197,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_key_is_found_by_its_hash_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_sandbox_comes_back_without_the_key_of_who_made_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_kept_is_checked_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_disk_is_told_from_other_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_of_a_later_atoll_is_refused, setup, teardown),
 	};
 
