@@ -86,7 +86,8 @@ def test_the_end_of_a_run_says_what_changed(sandbox, project):
                         "nothing on disk has changed yet"), done
     assert said[-1] == LAST_LINE
     assert done.report["changes"] == {"added": 2, "modified": 2, "deleted": 1, "directories": 1, "flagged": 2,
-                                      "conflicts": 0, "refused": 0, "at_least": False, "kept": True, "as_origin": False}
+                                      "conflicts": 0, "refused": 0, "system": 0, "at_least": False, "kept": True,
+                                      "as_origin": False}
     assert (stage_of(sandbox, done.session) / "trees").exists()
     record = next(entry for entry in json.loads(sandbox.run_atoll("ps", "-a", "--json").out)
                   if entry["session"] == done.session)

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static char place[] = "/tmp/atolltest-image-XXXXXX";
+static bool is_made;
 
 static void remove_place(void)
 {
@@ -32,8 +34,9 @@ static void make_place(void)
 {
 	int fd;
 
-	if (place[strlen(place) - 1] != 'X')
+	if (is_made)
 		return;
+	is_made = true;
 	if (!mkdtemp(place) || chdir(place) < 0 || atexit(remove_place) != 0 || mkdir("outside", 0755) < 0)
 		abort();
 	fd = open("outside/kept", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
