@@ -113,11 +113,10 @@ static bool has_too_many_parameters(const struct walk *walk)
 
 static bool has_too_many_documents(const struct walk *walk)
 {
-	const char *at = walk->text;
 	unsigned open = 0;
 
-	for (; (at = strpbrk(at, "<\n")) && open <= OPEN_DOCUMENTS_MAX; at++)
-		open = at[0] == '\n' ? 0 : open + (at[1] == '<');
+	for (uint32_t i = 1; i < walk->size && open <= OPEN_DOCUMENTS_MAX; i++)
+		open = walk->text[i] == '\n' ? 0 : open + (walk->text[i] == '<' && walk->text[i - 1] == '<');
 	return open > OPEN_DOCUMENTS_MAX;
 }
 
