@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+import select
 
 from atoll import someone_listens, wait_until
 from control import Link
@@ -151,6 +152,8 @@ def test_who_follows_all_sandboxes_hears_the_first_question_of_a_new_one(sandbox
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                              **sandbox.popen_keywords(env=test_hosts()))
     sandbox.children.append(child)
+    # A question that nobody is told of must fail here, and not wait for ever.
+    assert select.select([follower.stdout], [], [], 60)[0], child.communicate(timeout=60)
     assert json.loads(follower.stdout.readline())["state"] == "waiting"
     while child.poll() is None:
         for question in json.loads(sandbox.run_atoll("ask", "--once", "--json").out):
