@@ -3,11 +3,11 @@
 import json
 import os
 import signal
+import select
 import subprocess
 import time
 
 import pytest
-import select
 
 from atoll import someone_listens, wait_until
 from control import Link
