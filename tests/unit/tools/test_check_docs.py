@@ -120,3 +120,9 @@ def test_files_that_are_named_are_there(tree, path, text, missing):
     tree.write(path, text)
     out = tree.findings()
     assert missing in out if missing else out == ""
+
+
+@pytest.mark.parametrize("words, found", [(1500, False), (1501, True)])
+def test_architecture_has_a_number_of_words(tree, words, found):
+    tree.write("ARCHITECTURE.md", "word " * words)
+    assert (f"ARCHITECTURE.md:1: {words} words, at most 1500" in tree.findings()) == found
