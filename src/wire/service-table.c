@@ -69,6 +69,7 @@ const struct service_field service_credential_fields[] = {
 	TEXT("signed_user", 0, 64, "the user that the URL has; \"\": none"),
 	NUMBER("expires", LONGEST, "seconds since 1970 that the URL has"),
 	TEXT("client", LINE, 64, "its address, for the log"),
+	NUMBER("asked_ns", LONGEST, "CLOCK_MONOTONIC when the front asks, for the log"),
 	END
 };
 const struct service_field service_error_fields[] = {

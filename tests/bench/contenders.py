@@ -132,8 +132,8 @@ class Place:
                 times[names[index]].append(ns)
         return times
 
-    def latency_of(self, command):
-        return self.latency({"command": command}, 1)["command"]
+    def latency_of(self, command, rounds=1):
+        return self.latency({"command": command}, rounds)["command"]
 
     def throughput(self, command, jobs, duration_ms):
         (good, failed, ns), = self.spawn(["par", self.write_plan([command]), "0", str(jobs), str(duration_ms)])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Thousands of sandboxes of `atoll serve` on one machine: what they cost while nothing happens in them, what somebody
 else's run costs beside them, and what is left when five times as many were made and killed."""
-import http.client
 import json
 import os
 import pathlib
@@ -9,39 +8,9 @@ import time
 
 from contenders import TRUE, Unusable
 from parking import available_kib, quantile
-from serving import POLICY, Server
+from serving import POLICY, Client, Server
 
 SETTLE_S, LOOK_S, RUNS = 45, 30, 30
-
-
-class Client:
-    """An owner who may make as many as he likes. A connection is new where the service closed the last one."""
-
-    def __init__(self, place, url):
-        run = place.run([place.atoll, "serve", "key", "add", "density", "--sandboxes", "100000", "--rate", "1000000",
-                         "--policy", place.path("serve.yaml")], env=place.environment)
-        if run.returncode != 0:
-            raise Unusable(f"atoll serve key add: {run.stderr.strip()[-300:]}")
-        self.address = url.split("//")[1]
-        self.headers = {"X-API-KEY": run.stdout.strip(), "Content-Type": "application/json"}
-        self.connection = http.client.HTTPConnection(self.address, timeout=120)
-
-    def ask(self, method, path, body=None):
-        self.connection.request(method, path, json.dumps(body) if body is not None else None, self.headers)
-        reply = self.connection.getresponse()
-        text = reply.read()
-        if reply.status >= 300:
-            raise Unusable(f"{method} {path}: {reply.status} {text[:200]!r}")
-        return json.loads(text) if text else None
-
-    def create(self):
-        return self.ask("POST", "/sandboxes", {"templateID": "base", "timeout": 3600})["sandboxID"]
-
-    def kill(self, sandbox):
-        self.ask("DELETE", f"/sandboxes/{sandbox}")
-
-    def again(self):
-        self.connection.close()
 
 
 def processes(place):
@@ -110,7 +79,7 @@ def section_density(place, report, count):
     pathlib.Path(place.path("serve.yaml")).write_text(POLICY, encoding="utf-8")
     words = [place.atoll, "serve", "--listen", "127.0.0.1:0", "--json", "--policy", place.path("serve.yaml")]
     with Server(place, words) as server:
-        client = Client(place, json.loads(server.said)["url"])
+        client = Client(place, json.loads(server.said)["url"], "density")
         pid = next(pid for pid, program in processes(place).items() if program == "atolld")
         empty = run_ms(place)
         client.kill(client.create())

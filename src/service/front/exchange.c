@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "service/front/respond.h"
 #include "service/front/state.h"
 #include "service/protocol/basic-user.h"
@@ -135,6 +136,7 @@ struct buf *exchange_ask(struct exchange *exchange, enum service_operation opera
 		exchange_fail(exchange, 503, CONNECT_UNAVAILABLE, "too much is under way: try again in a moment");
 		return NULL;
 	}
+	field_put_u64(out, "asked_ns", clock_monotonic_ns());
 	if (exchange->target.kind == HOST_SANDBOX)
 		field_put_string(out, "sandbox", exchange->target.sandbox);
 	if (put_credentials(exchange, out))

@@ -2,6 +2,7 @@
 #include "service/launcher/events.h"
 
 #include "base/str.h"
+#include "os/clock.h"
 #include "service/launcher/inside/commands.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/pool.h"
@@ -42,6 +43,8 @@ static void on_made(struct sandbox *sandbox)
 
 	sandbox->creator = NULL;
 	sandbox->state = SANDBOX_RUNNING;
+	if (call)
+		call->steps.ready_ns = clock_monotonic_ns();
 	if (sandbox->beginning.stored[0])
 		begun_again(sandbox);
 	if (lifecycle_store(sandbox) < 0) {

@@ -314,6 +314,12 @@ static int start(struct sandbox *sandbox, const struct origin *origin, const str
 	return r;
 }
 
+static void note_start(const struct sandbox *sandbox, struct call *call)
+{
+	call->steps.from = sandbox->beginning.is_warm ? "warm" : sandbox->beginning.is_pooled ? "pool" : "cold";
+	call->steps.started_ns = clock_monotonic_ns();
+}
+
 void lifecycle_start_anew(struct sandbox *sandbox)
 {
 	const struct origin nothing = { 0 };
@@ -327,6 +333,8 @@ void lifecycle_start_anew(struct sandbox *sandbox)
 	if (r == 0)
 		r = start(sandbox, &nothing, &found, !sandbox->end_ms ? 0 : sandbox->end_ms > now_ms ?
 			  sandbox->end_ms - now_ms : 1, &error);
+	if (r == 0 && call && call->steps.from)
+		note_start(sandbox, call);
 	if (r == 0)
 		return;
 	sandbox->creator = NULL;
@@ -410,8 +418,10 @@ void lifecycle_create(struct call *call, struct kept *made, const struct origin 
 		lifecycle_forget(sandbox);
 		return;
 	}
-	if (call->message->operation == SERVICE_CREATE)
+	if (call->message->operation == SERVICE_CREATE) {
 		call->sandbox = sandbox;
+		note_start(sandbox, call);
+	}
 	sandbox->creator = call;
 	if (!sandbox->beginning.is_warm)
 		return;

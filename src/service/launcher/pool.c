@@ -25,6 +25,8 @@ struct pool {
 	size_t target;
 	uint64_t wanted_ns;          /* when */
 	uint64_t back_off_ns;        /* nothing is parked before */
+	uint64_t short_ns;           /* since when fewer wait than the target; 0: there is nothing to start */
+	size_t starting;             /* that do not wait yet */
 };
 
 static struct pool *pool_of(struct daemon *daemon)
@@ -49,6 +51,7 @@ static void take_out(struct pool *pool, struct parked *parked)
 		at = &(*at)->next;
 	*at = parked->next;
 	pool->count--;
+	pool->starting -= !parked->is_waiting;
 }
 
 void pool_done(struct daemon *daemon)
@@ -67,11 +70,19 @@ void pool_done(struct daemon *daemon)
 
 /* ---- those that wait ---- */
 
+/* When nobody waits for an answer. */
+static void start_next(struct daemon *daemon)
+{
+	if (daemon->pool->short_ns)
+		daemon_wake_at(daemon, clock_monotonic_ns());
+}
+
 /* It waits, or it has ended, by its age or because it could not be. */
 static int on_event(void *context, uint32_t events)
 {
 	struct parked *parked = context;
 	struct daemon *daemon = parked->daemon;
+	struct pool *pool = daemon->pool;
 	atoll_record *event;
 
 	while (atoll_next(parked->handle, &event, NULL) == 1) {
@@ -79,13 +90,18 @@ static int on_event(void *context, uint32_t events)
 
 		atoll_get_u64(event, "event", &type);
 		atoll_record_free(event);
-		parked->is_waiting |= type == ATOLL_EVENT_PARKED;
+		if (type == ATOLL_EVENT_PARKED && !parked->is_waiting) {
+			parked->is_waiting = true;
+			pool->starting--;
+			start_next(daemon);
+		}
 		if (type == ATOLL_EVENT_FAILED)
-			daemon->pool->back_off_ns = clock_monotonic_ns() + (uint64_t)BACK_OFF_MS * NS_PER_MS;
+			pool->back_off_ns = clock_monotonic_ns() + (uint64_t)BACK_OFF_MS * NS_PER_MS;
 		if (type != ATOLL_EVENT_END)
 			continue;
-		take_out(daemon->pool, parked);
+		take_out(pool, parked);
 		free_parked(parked);
+		start_next(daemon);
 		break;
 	}
 	return 0;
@@ -132,6 +148,7 @@ static int add(struct daemon *daemon, const struct policy_found *found)
 		at = &(*at)->next;
 	*at = parked;
 	daemon->pool->count++;
+	daemon->pool->starting++;
 	return 0;
 }
 
@@ -173,30 +190,64 @@ void pool_want(struct daemon *daemon, const struct policy_found *found, bool mis
 	pool->wanted_ns = now_ns;
 	if (missed && pool->target < daemon->settings->pool_max)
 		pool->target++;
-	daemon_wake_at(daemon, now_ns + (uint64_t)POOL_IDLE_MS * NS_PER_MS);
-	/* Nobody waits for those that would wait. */
-	if (now_ns < pool->back_off_ns ||
-	    quotas_are_pressed(&daemon->quotas, daemon->settings->pressure_max, now_ns))
-		return;
+	if (!pool->short_ns)
+		pool->short_ns = now_ns;
+	daemon_wake_at(daemon, now_ns);
+}
+
+/* What waits for another policy than the last one goes first. */
+static void make_room(struct pool *pool)
+{
 	while (pool->count >= pool->target && pool->first && !str_equal(pool->first->id, pool->id)) {
 		struct parked *oldest = pool->first;
 
 		take_out(pool, oldest);
 		free_parked(oldest);
 	}
-	if (pool->count < pool->target && add(daemon, found) < 0)
-		pool->back_off_ns = now_ns + (uint64_t)BACK_OFF_MS * NS_PER_MS;
+}
+
+/* One at a time: the start of one is time that somebody may come to want. When to be called again. */
+static uint64_t fill(struct daemon *daemon, uint64_t now_ns)
+{
+	struct pool *pool = daemon->pool;
+	uint64_t later_ns = daemon_quiet_at(daemon, pool->short_ns, now_ns);
+	struct policy_found found;
+
+	if (now_ns < pool->back_off_ns)
+		return pool->back_off_ns;
+	/* Its end wakes us. */
+	if (pool->starting)
+		return UINT64_MAX;
+	if (later_ns)
+		return later_ns;
+	make_room(pool);
+	pool->short_ns = pool->count < pool->target ? now_ns : 0;
+	/* Nobody waits for those that would wait. */
+	if (!pool->short_ns || quotas_are_pressed(&daemon->quotas, daemon->settings->pressure_max, now_ns) ||
+	    policies_by_id(&daemon->policies, pool->id, &found) < 0) {
+		pool->short_ns = 0;
+		return UINT64_MAX;
+	}
+	if (add(daemon, &found) == 0)
+		return UINT64_MAX;
+	pool->back_off_ns = now_ns + (uint64_t)BACK_OFF_MS * NS_PER_MS;
+	return pool->back_off_ns;
 }
 
 uint64_t pool_tend(struct daemon *daemon)
 {
 	struct pool *pool = daemon->pool;
-	uint64_t end_ns = pool ? pool->wanted_ns + (uint64_t)POOL_IDLE_MS * NS_PER_MS : 0;
+	uint64_t now_ns = clock_monotonic_ns(), next_ns = UINT64_MAX, end_ns;
 
-	if (!pool || !pool->count)
+	if (!pool)
 		return UINT64_MAX;
-	if (clock_monotonic_ns() < end_ns)
-		return end_ns;
+	if (pool->short_ns)
+		next_ns = fill(daemon, now_ns);
+	if (!pool->count)
+		return next_ns;
+	end_ns = pool->wanted_ns + (uint64_t)POOL_IDLE_MS * NS_PER_MS;
+	if (now_ns < end_ns)
+		return next_ns < end_ns ? next_ns : end_ns;
 	while (pool->first) {
 		struct parked *parked = pool->first;
 
@@ -204,5 +255,6 @@ uint64_t pool_tend(struct daemon *daemon)
 		free_parked(parked);
 	}
 	pool->target = 0;
+	pool->short_ns = 0;
 	return UINT64_MAX;
 }

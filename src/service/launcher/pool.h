@@ -4,7 +4,8 @@
 /*
  * Sandboxes whose walls stand already and that wait for whom they are for (atoll_park). As many wait for a policy as
  * were wanted at once lately, within one bound for all; what nobody wanted for a while goes. They end with this
- * process. Runs in atolld.
+ * process. None is started while a client waits for an answer: starting one takes this thread half a millisecond, and
+ * the machine some milliseconds of processor time. Runs in atolld.
  */
 
 #include "service/launcher/call/daemon.h"
@@ -24,5 +25,8 @@ atoll_sandbox *pool_take(struct daemon *daemon, const struct policy_found *found
 /* A sandbox was wanted under this policy: has more of them wait. missed: there was none. */
 void pool_want(struct daemon *daemon, const struct policy_found *found, bool missed);
 
-/* Takes away what nobody wanted for long; when to call it again (CLOCK_MONOTONIC; UINT64_MAX: never). */
+/*
+ * Starts what is missing, one after the other, and takes away what nobody wanted for long; when to call it again
+ * (CLOCK_MONOTONIC; UINT64_MAX: never).
+ */
 uint64_t pool_tend(struct daemon *daemon);

@@ -31,6 +31,7 @@ struct warm {
 	size_t count, target;
 	char policy[32];             /* that was wanted last */
 	uint64_t back_off_ns;        /* nothing is made before */
+	uint64_t short_ns;           /* since when one is missing; 0: none is */
 };
 
 static struct warm *warm_of(struct daemon *daemon)
@@ -251,30 +252,51 @@ void warm_want(struct daemon *daemon, const struct policy_found *found, bool mis
 	}
 	if ((missed || !warm->target) && warm->target < daemon->settings->pool_max)
 		warm->target++;
+	warm->short_ns = now_ns;
+	daemon_wake_at(daemon, now_ns);
+}
+
+/* One for each that was wanted, when no client waits for an answer. When to be called again. */
+static uint64_t make_one(struct daemon *daemon, uint64_t now_ns)
+{
+	struct warm *warm = daemon->warm;
+	uint64_t later_ns = daemon_quiet_at(daemon, warm->short_ns, now_ns);
+	struct policy_found found;
+
+	if (later_ns)
+		return later_ns;
+	warm->short_ns = 0;
 	while (warm->count >= warm->target && warm->first && !str_equal(warm->first->policy, warm->policy))
 		end(warm->first);
-	if (now_ns < warm->back_off_ns || warm->count >= warm->target)
-		return;
-	if (add(daemon, found) < 0)
+	if (now_ns < warm->back_off_ns || warm->count >= warm->target ||
+	    policies_by_id(&daemon->policies, warm->policy, &found) < 0)
+		return UINT64_MAX;
+	if (add(daemon, &found) < 0) {
 		warm->back_off_ns = now_ns + (uint64_t)BACK_OFF_MS * NS_PER_MS;
-	else
-		daemon_wake_at(daemon, now_ns + (uint64_t)WARM_AGE_MS * NS_PER_MS);
+		return UINT64_MAX;
+	}
+	if (warm->count == warm->target)
+		return UINT64_MAX;
+	warm->short_ns = clock_monotonic_ns();
+	return warm->short_ns;
 }
 
 uint64_t warm_tend(struct daemon *daemon)
 {
 	struct warm *warm = daemon->warm;
-	uint64_t now_ns = clock_monotonic_ns();
+	uint64_t now_ns = clock_monotonic_ns(), next_ns = UINT64_MAX;
 
+	if (warm && warm->short_ns)
+		next_ns = make_one(daemon, now_ns);
 	while (warm && warm->first) {
 		uint64_t end_ns = warm->first->born_ns + (uint64_t)WARM_AGE_MS * NS_PER_MS;
 
 		if (now_ns < end_ns)
-			return end_ns;
+			return next_ns < end_ns ? next_ns : end_ns;
 		warm->target = 0;
 		end(warm->first);
 	}
-	return UINT64_MAX;
+	return next_ns;
 }
 
 void warm_done(struct daemon *daemon)

@@ -27,6 +27,11 @@ struct call *call_new(struct daemon *daemon, uint8_t *bytes, struct service_mess
 	call->bytes = bytes;
 	call->message = message;
 	call->began_ns = clock_monotonic_ns();
+	call->asked_ns = service_number(message, "asked_ns", 0);
+	if (!call->asked_ns || call->asked_ns > call->began_ns)
+		call->asked_ns = call->began_ns;
+	daemon->due.calls.under_way++;
+	daemon->due.calls.last_ns = call->began_ns;
 	buf_init(&call->rows, CALL_ROWS_MAX);
 	return call;
 }
@@ -43,6 +48,8 @@ int call_check_user(const struct call *call, struct err *err)
 
 static void free_call(struct call *call)
 {
+	call->daemon->due.calls.under_way--;
+	call->daemon->due.calls.last_ns = clock_monotonic_ns();
 	service_message_done(call->message);
 	free(call->message);
 	free(call->bytes);
@@ -58,6 +65,12 @@ struct noted {
 	const char *text;
 };
 
+static void write_us(struct json *json, const char *key, uint64_t from_ns, uint64_t to_ns)
+{
+	if (to_ns >= from_ns)
+		json_u64(json, key, (to_ns - from_ns) / NS_PER_US);
+}
+
 static void write_call(struct json *json, const void *context)
 {
 	const struct noted *noted = context;
@@ -72,7 +85,13 @@ static void write_call(struct json *json, const void *context)
 		json_string(json, "client", call_string(call, "client"));
 	if (noted->text)
 		json_string(json, "message", noted->text);
-	json_u64(json, "us", (clock_monotonic_ns() - call->began_ns) / NS_PER_US);
+	write_us(json, "us", call->asked_ns, clock_monotonic_ns());
+	if (!call->steps.from)
+		return;
+	json_string(json, "from", call->steps.from);
+	write_us(json, "read_us", call->asked_ns, call->began_ns);
+	write_us(json, "started_us", call->asked_ns, call->steps.started_ns);
+	write_us(json, "ready_us", call->asked_ns, call->steps.ready_ns);
 }
 
 /* The log comes before the answer. Where it cannot be written no answer says that something was done. */

@@ -16,6 +16,13 @@ struct caller {
 	struct key_row key;
 };
 
+/* The steps of a creation, for the log: CLOCK_MONOTONIC; 0: not reached. */
+struct steps {
+	const char *from;                  /* "pool", "warm" or "cold"; NULL: it is no creation */
+	uint64_t started_ns;               /* the start of its sandbox was asked for */
+	uint64_t ready_ns;                 /* it was heard to be ready */
+};
+
 struct call {
 	struct daemon *daemon;
 	uint64_t generation;               /* of the front */
@@ -23,7 +30,9 @@ struct call {
 	struct service_message *message;   /* owned */
 	struct caller caller;
 	struct sandbox *sandbox;           /* that it is about; NULL: none, or not known yet */
-	uint64_t began_ns;
+	uint64_t asked_ns;                 /* by the front */
+	uint64_t began_ns;                 /* when it was read */
+	struct steps steps;
 	uint32_t retry_after_s;            /* of an error: when to try again; 0: nothing is said */
 	struct call *next;                 /* of those that wait for the same sandbox to wake */
 	void (*then)(struct call *call);   /* what goes on with it then */

@@ -29,9 +29,16 @@ struct daemon_places {
 	char home[PATH_MAX];                 /* what every sandbox's home begins with: a directory in it */
 };
 
+/* What clients wait for. */
+struct daemon_calls {
+	size_t under_way;
+	uint64_t last_ns;                    /* when the last one came or ended; 0: there was none */
+};
+
 struct daemon_due {
 	uint64_t timer_ns;                   /* for when the timer is set; UINT64_MAX: it is not */
 	uint64_t checkpoint_ns;              /* when the database is due; UINT64_MAX: nothing changed */
+	struct daemon_calls calls;           /* other work is due when there are none */
 	uint64_t recover_until_ns;           /* so long starts of the last daemon may come late; 0: none */
 };
 
@@ -77,6 +84,12 @@ struct daemon {
 
 /* Has the timer go off at `ns` of CLOCK_MONOTONIC, or before. */
 void daemon_wake_at(struct daemon *daemon, uint64_t ns);
+
+/*
+ * When that may be begun which no client waits for, and which would have the next one wait: 0: now, since no call came
+ * or ended for a moment, or it has been due (since_ns) for long; else CLOCK_MONOTONIC when to ask again.
+ */
+uint64_t daemon_quiet_at(const struct daemon *daemon, uint64_t since_ns, uint64_t now_ns);
 
 /* Something in the database changed: it is brought into its main file within half a minute. */
 void daemon_note_change(struct daemon *daemon);

@@ -287,6 +287,16 @@ bool policies_has(struct policies *policies, const char *name, const struct serv
 	return read_words(name, network, &text, &hash, &err) < 0 || find_kept(policies, &hash);
 }
 
+int policies_by_id(const struct policies *policies, const char *id, struct policy_found *ret_found)
+{
+	for (const struct policy_entry *entry = policies->first; entry; entry = entry->next)
+		if (str_equal(entry->id, id)) {
+			*ret_found = (struct policy_found){ entry->policy, policies->project, entry->id };
+			return 0;
+		}
+	return -ENOENT;
+}
+
 int policies_load(struct policies *policies, const char *name, const struct service_message *network,
 		  policies_then *then, void *context)
 {

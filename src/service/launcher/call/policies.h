@@ -52,6 +52,9 @@ void policies_done(struct policies *policies);
 /* Whether policies_find() with the same words would not have to compile; also where it would only fail. */
 bool policies_has(struct policies *policies, const char *name, const struct service_message *network);
 
+/* The one that is known by this id (struct policy_found). -ENOENT: it is not kept any more. */
+int policies_by_id(const struct policies *policies, const char *id, struct policy_found *ret_found) MUST_USE;
+
 /*
  * Has the policy compiled by a process of its own, one at a time; then is called from the loop when policies_find()
  * has it, or its error. 0; negative: nobody is called, and policies_find() has to do.
