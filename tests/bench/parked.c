@@ -2,11 +2,11 @@
 
 /*
  * How long a program waits for a sandbox through libatoll, for bench.py:
- *	parked LEVEL|/POLICY PROJECT cold|taken|burst|hold COUNT
+ *	parked LEVEL|/POLICY PROJECT cold|taken|burst|sustain|hold COUNT
  * cold: each is created. taken: each was parked before, one of four. Both print, a line each, the µs from the call to
  * READY. burst: COUNT are parked, and then all are taken as fast as they come: prints the µs that the calls took and
- * those until the last was READY. hold: COUNT are parked until its input ends; says so by a line. All of them end
- * before it does.
+ * those until the last was READY. sustain: COUNT are taken and ended, and others parked for them: prints the µs of
+ * all. hold: COUNT are parked until its input ends; says so by a line. All of them end before it does.
  */
 #include <atoll.h>
 #include <stdio.h>
@@ -126,6 +126,37 @@ static void burst(long count)
 	free(all);
 }
 
+/*
+ * Sandboxes that are taken, ended and parked anew as fast as the machine can, from POOL that wait: what a pool gives
+ * for long. Each is READY before its end is asked for.
+ */
+static void sustain(long count)
+{
+	atoll_sandbox *pool[POOL];
+	double start_us;
+
+	for (int i = 0; i < POOL; i++)
+		pool[i] = park();
+	for (int i = 0; i < POOL; i++)
+		await(pool[i], ATOLL_EVENT_PARKED);
+	start_us = now_us();
+	for (long i = 0; i < count; i++) {
+		atoll_sandbox *sandbox = pool[i % POOL];
+		uint64_t ticket;
+
+		if (i >= POOL)
+			await(sandbox, ATOLL_EVENT_PARKED);
+		check(atoll_take(sandbox, policy, how, &error));
+		await(sandbox, ATOLL_EVENT_READY);
+		check(atoll_stop(sandbox, 0, &ticket, NULL, &error));
+		atoll_sandbox_free(sandbox);
+		pool[i % POOL] = park();
+	}
+	printf("%.1f\n", now_us() - start_us);
+	for (int i = 0; i < POOL; i++)
+		atoll_sandbox_free(pool[i]);
+}
+
 static void hold(long count)
 {
 	atoll_sandbox **all = calloc((size_t)count, sizeof *all);
@@ -149,7 +180,7 @@ int main(int argc, char **argv)
 	atoll_record *places = atoll_record_new(ATOLL_CONTEXT), *what = atoll_record_new(ATOLL_POLICY);
 
 	if (argc != 5)
-		return fprintf(stderr, "usage: parked LEVEL|/POLICY PROJECT cold|taken|burst|hold COUNT\n"), 125;
+		return fprintf(stderr, "usage: parked LEVEL|/POLICY PROJECT cold|taken|burst|sustain|hold COUNT\n"), 125;
 	how = atoll_record_new(ATOLL_SANDBOX);
 	shape = atoll_record_new(ATOLL_SHAPE);
 	check(atoll_default_places(places, (const char *const *)environ, &error));
@@ -161,6 +192,8 @@ int main(int argc, char **argv)
 	check(atoll_set_string(shape, "project", argv[2], &error));
 	if (strcmp(argv[3], "burst") == 0)
 		burst(strtol(argv[4], NULL, 10));
+	else if (strcmp(argv[3], "sustain") == 0)
+		sustain(strtol(argv[4], NULL, 10));
 	else if (strcmp(argv[3], "hold") == 0)
 		hold(strtol(argv[4], NULL, 10));
 	else

@@ -84,6 +84,9 @@ def section_parked(place, report, rounds):
                  [[f"{count} parked", f"{row[0] / 1e3:.2f}", f"{row[1] / 1e3:.2f}", f"{count / row[1] * 1e6:.0f}"]
                   for count, row in bursts])
     count = 5 * rounds
+    sustained = count / client.run("sustain", count)[0][0] * 1e6
+    report.table(place, "Taken, ended and parked anew, for long", ["", "a second"],
+                 [[f"{count}, out of four that wait, one starter", f"{sustained:.0f}"]])
     each = quantile([kib_each(client, count) for _ in range(SLICES + 1)], .5)
     report.table(place, "What one costs that waits", ["", "KiB"], [[f"by MemAvailable, {count} parked", f"{each:.0f}"]])
     report.budget(place, "atoll_take() to READY", take / 1e3, 0.5, "ms")
@@ -92,4 +95,4 @@ def section_parked(place, report, rounds):
     if commands:
         report.budget(place, "atoll_take() to READY against bwrap's start of `true`",
                       take / quantile(times["bwrap to exit of `true`"], .5), 0.5)
-    return {"times": times, "bursts": bursts, "kib": each}
+    return {"times": times, "bursts": bursts, "sustained": sustained, "kib": each}
