@@ -180,7 +180,8 @@ int main(int argc, char **argv)
 	atoll_record *places = atoll_record_new(ATOLL_CONTEXT), *what = atoll_record_new(ATOLL_POLICY);
 
 	if (argc != 5)
-		return fprintf(stderr, "usage: parked LEVEL|/POLICY PROJECT cold|taken|burst|sustain|hold COUNT\n"), 125;
+		return fprintf(stderr, "usage: parked LEVEL|/POLICY PROJECT cold|taken|burst|sustain|hold COUNT\n"),
+		       125;
 	how = atoll_record_new(ATOLL_SANDBOX);
 	shape = atoll_record_new(ATOLL_SHAPE);
 	check(atoll_default_places(places, (const char *const *)environ, &error));
