@@ -106,11 +106,41 @@ function withImports (code) {
     }).replace(/^[ \t]*import\s*(['"][^'"\n]+['"])/gm, 'await importModule($1)')
 }
 
+// A package of the working directory, or one that is installed for all.
+function findPackage (name) {
+  for (const place of [process.cwd(), '/usr/local/lib', '/usr/lib', path.dirname(path.dirname(process.execPath)) + '/lib']) {
+    try {
+      return createRequire(path.join(place, 'cell.js'))(name)
+    } catch {
+      // The next one may have it.
+    }
+  }
+}
+
+function stripTypes (strip, code) {
+  process.removeAllListeners('warning')
+  try {
+    return strip(code)
+  } catch (error) {
+    // Of an enum, say, more is left than nothing.
+    if (error.code !== 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') throw error
+    return strip(code, { mode: 'transform' })
+  }
+}
+
+// By Node.js itself where it can, and else by what is installed.
 function withoutTypes (code) {
   const { stripTypeScriptTypes } = require('node:module')
-  if (!stripTypeScriptTypes) throw new Error(`TypeScript needs Node.js 22.13 or newer; this is ${process.version}`)
-  process.removeAllListeners('warning')
-  return stripTypeScriptTypes(code)
+  if (stripTypeScriptTypes) return stripTypes(stripTypeScriptTypes, code)
+  const typescript = findPackage('typescript')
+  if (typescript) {
+    const { ModuleKind, ScriptTarget } = typescript
+    const compilerOptions = { module: ModuleKind.ESNext, target: ScriptTarget.ES2022, verbatimModuleSyntax: true }
+    return typescript.transpileModule(code, { compilerOptions }).outputText
+  }
+  const esbuild = findPackage('esbuild')
+  if (esbuild) return esbuild.transformSync(code, { loader: 'ts', target: 'es2022' }).code
+  throw new Error(`TypeScript needs Node.js 22.13 or newer, or the npm package typescript or esbuild: this is ${process.version}`)
 }
 
 function sayError (error) {

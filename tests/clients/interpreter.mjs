@@ -68,10 +68,15 @@ call('runCode javascript', async () => {
   same(done.text, '42')
 })
 call('runCode bash', async () => same((await sandbox.runCode('pwd', { language: 'bash' })).logs.stdout.join(''), '/home/user\n'))
-call('runCode java, r', async () => {
-  same((await sandbox.runCode('1', { language: 'java' })).error.name, 'InterpreterNotStarted')
-  same((await sandbox.runCode('1', { language: 'r' })).error.name, 'InterpreterNotStarted')
-})
+for (const [language, code, text] of [['java', 'int x = 20; x + 1', '21'], ['r', 'x <- 20; x + 1', '[1] 21'],
+  ['typescript', 'const x: number = 20; x + 1', '21']]) {
+  call(`runCode ${language}`, async () => {
+    const done = await sandbox.runCode(code, { language })
+    if (done.error?.name === 'InterpreterNotStarted') return done.error.value
+    if (/^TypeScript needs/.test(done.error?.value)) return done.error.value
+    same(done.text, text)
+  })
+}
 call('createCodeContext', async () => {
   const context = await sandbox.createCodeContext({ cwd: '/tmp', language: 'python' })
   same([context.language, context.cwd], ['python', '/tmp'])

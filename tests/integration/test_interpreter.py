@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import socket
 import time
 
@@ -190,9 +191,68 @@ def test_bash(front):
     assert run("echo fresh $x")["stdout"] == "fresh\n"
 
 
-@pytest.mark.parametrize("language", ["r", "java"])
-def test_a_language_without_a_driver_is_refused_by_name(front, language):
-    assert execute(front, "1", language=language)["error"]["name"] == "InterpreterNotStarted"
+@pytest.mark.needs("R")
+def test_r(front):
+    def run(code, **more):
+        return execute(front, code, language="r", **more)
+    assert text(run("x <- 13; x")) == "[1] 13" and text(run("x + 1; y <- 2")) is None
+    done = run("cat('é\\n'); print(2); message('no'); warning('odd')\n1; 2")
+    assert done["stdout"] == "é\n[1] 2\n" and "no\n" in done["stderr"] and "odd" in done["stderr"]
+    assert [(one["text"], one["is_main_result"]) for one in done["results"]] == [("[1] 1", False), ("[1] 2", True)]
+    error = run("f <- function(y) stop('bad é')\nf(1)")["error"]
+    assert error["name"] == "Error" and error["value"] == "bad é" and "1: f(1)" in error["traceback"]
+    assert run("1 +")["error"]["name"] == "ParseError" and run("nothing")["error"]["value"].startswith("object")
+    shown = run("data.frame(a = c(1.5, NA), b = c('x<', 'é\U0001f600'), c = factor(c('p', 'q')))")["results"][0]
+    assert shown["json"] == [{"a": 1.5, "b": "x<", "c": "p"}, {"a": None, "b": "é\U0001f600", "c": "q"}]
+    assert shown["data"]["b"] == ["x<", "é\U0001f600"] and "<td>x&lt;</td>" in shown["html"] and "1.5" in shown["text"]
+    image = run("plot(1:3); lines(3:1)\nhist(c(1, 1, 2))")["results"]
+    assert [one["png"][:5] for one in image[-2:]] == ["iVBOR"] * 2 and not image[-1]["is_main_result"]
+    assert "<svg" in run("options(jupyter.plot_mimetypes = 'image/svg+xml'); plot(1)")["results"][0]["svg"]
+    assert text(run("Sys.getenv('MINE')", env_vars={"MINE": "a 'b' é"})) == "[1] \"a 'b' é\""
+    assert text(run("Sys.getenv('MINE')")) == '[1] ""'
+    assert text(run("sink('/dev/null'); sink(textConnection('kept', 'w'), type = 'message'); print(1); 7")) == "[1] 7"
+    assert run("sink(); cat('x\\n')")["stdout"] == "x\n" and text(run("readLines(file('stdin'))")) == "character(0)"
+    assert run("quit('no')")["error"]["name"] == "UnexpectedEndOfExecution" and "error" in run("x")
+    assert run("x")["error"]["name"] == "Error"
+
+
+@pytest.mark.needs("jshell")
+def test_java(front):
+    def run(code, **more):
+        return execute(front, code, language="java", **more)
+    assert text(run("int x = 20; x + 1")) == "21" and text(run("int x = 30;")) is None and text(run("x")) == "30"
+    assert text(run("String f(int a) {\n  return \"é\" + a;\n}\nf(3)")) == "é3"
+    done = run("System.out.println(\"é€\"); System.err.println(\"no\");\n"
+               "List.of(1, 2).stream().map(a -> a * 2).toList()")
+    assert done["stdout"] == "é€\n" and done["stderr"] == "no\n" and text(done) == "[2, 4]"
+    error = run("int g(int a) { return 1 / a; }\ng(0)")["error"]
+    assert error["name"] == "java.lang.ArithmeticException" and error["value"] == "/ by zero"
+    assert "at .g(" in error["traceback"] and "do_it$" not in error["traceback"]
+    error = run("int y = \"s\";")["error"]
+    assert error["name"] == "CompilationError" and "cannot be converted" in error["value"]
+    assert run("if (x > 3) {")["error"]["name"] == "CompilationError"
+    assert text(run("System.getenv(\"MINE\")", env_vars={"MINE": "a 'b' é"})) == "a 'b' é"
+    assert text(run("System.getenv(\"MINE\")")) == "null" and text(run("System.in.read()")) == "-1"
+    assert run("System.exit(3)")["error"]["name"] == "UnexpectedEndOfExecution"
+    assert run("x")["error"]["name"] == "CompilationError"
+
+
+@pytest.mark.parametrize("language, wanted", [
+    ("r", "r-base-core"), ("java", "default-jdk-headless"), ("javascript", "nodejs"), ("typescript", "Node.js")])
+def test_a_language_that_is_not_there_is_named(front, tmp_path, language, wanted):
+    """In a sandbox that has nothing but a shell."""
+    for name in ("sh", "cat"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    before = front.do_exec
+    front.do_exec = lambda fields: before({**fields, "env": ["PATH=" + str(tmp_path)]})
+    try:
+        made = contexts(front, "POST", "", {"language": language})[1]
+        error = execute(front, "1", context_id=made["id"])["error"]
+        assert error["name"] == "InterpreterNotStarted" and wanted in error["value"]
+        assert execute(front, "1", context_id=made["id"])["error"] == error
+    finally:
+        front.do_exec = before
+    assert contexts(front, "DELETE", "/" + made["id"])[0] == 200
 
 
 # Contexts.
@@ -303,6 +363,19 @@ def test_forged_lines_spoil_their_own_results_alone(front, context):
     # Lines beyond the bound are thrown away as they come.
     assert context("for _ in range(4000): say(b'y' * 4000)\nsay(b'\\n')")["error"]["name"] == "ResultError"
     assert text(context("1")) == "1" and text(execute(front, "2")) == "2"
+
+
+def test_an_end_that_is_forged_before_a_driver_dies_ends_no_service(front, context):
+    """The next run meets a driver that takes nothing any more, while its last lines are being read."""
+    assert context("import os, sys\nmark = b'\\x1e' + open('/proc/self/cmdline','rb').read().split(b'\\0')[-2]\n"
+                   "def say(fd, line): os.write(fd, mark + b'%04x' % len(line) + line)")["error"] is None
+    made = contexts(front, "GET", "")[1][-1]["id"]
+    code = ("import time; time.sleep(1)\nfor fd in range(3, 200):\n try: os.close(fd)\n except OSError: pass\n"
+            "end = b'{\"id\":2,\"type\":\"end\"}\\n'\nsay(2, end)\ntime.sleep(0.3)\nsay(1, end)\ntime.sleep(1000)")
+    links = [open_execution(front, one, context_id=made) for one in (code, "1", "2")]
+    ends = [link.getresponse().read() for link in links]
+    assert all(b"end_of_execution" in end for end in ends)
+    assert text(context("3")) == "3"
 
 
 def memory(front):

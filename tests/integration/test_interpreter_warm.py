@@ -2,6 +2,7 @@
 """The code interpreter in real sandboxes of `atoll serve`: those whose driver was started ahead, and that they share
 nothing."""
 import json
+import shutil
 import subprocess
 import time
 import urllib.error
@@ -41,9 +42,9 @@ class Service:
         assert status == 201, made
         return json.loads(made)
 
-    def run(self, made, code):
+    def run(self, made, code, **more):
         """The text of the value of the code."""
-        status, lines = self.call("POST", "/execute", {"code": code}, {
+        status, lines = self.call("POST", "/execute", {"code": code, **more}, {
             "E2b-Sandbox-Id": made["sandboxID"], "E2b-Sandbox-Port": "49999",
             "X-Access-Token": made["envdAccessToken"]})
         assert status == 200, lines
@@ -71,6 +72,20 @@ def service(sandbox):
         yield Service(json.loads(server.stdout.readline()))
         server.terminate()
         assert server.wait(60) == 0
+
+
+CELLS = {"javascript": ("node", "const x = 20; x + 1", "21"), "r": ("R", "x <- 20; x + 1", "[1] 21"),
+         "java": ("jshell", "int x = 20; x + 1", "21")}
+
+
+def test_languages_of_the_host(service):
+    """Those that are there; the others are tried where they are."""
+    made = service.create()
+    assert service.run(made, "1 + 1") == "2"
+    for language, (program, code, wanted) in CELLS.items():
+        if shutil.which(program):
+            assert service.run(made, code, language=language) == wanted
+    assert service.call("DELETE", "/sandboxes/" + made["sandboxID"])[0] == 204
 
 
 def test_drivers_that_were_started_ahead_share_nothing(service, sandbox):

@@ -209,6 +209,11 @@ static void on_line(struct driver *driver, bool is_error, const void *bytes, siz
 	if (r < 0)
 		interpreter_put_error(out, "ResultError", r == -EMSGSIZE ? "a result was too large" :
 				      "a result could not be read");
+	if (r == INTERPRETER_MISSING) {
+		context->is_missing = true;
+		driver_signal(driver, SIGKILL);
+		return;
+	}
 	if (r == INTERPRETER_ENDED)
 		context->ended |= is_error ? 2 : 1;
 	if (context->ended == BOTH) {
@@ -249,6 +254,17 @@ static void on_started(struct driver *driver)
 	dispatch(context_of(driver));
 }
 
+static void fail_missing(struct context *context, struct run *run)
+{
+	const struct runtime *runtime = runtime_find(interpreter_language_name(context->language));
+	char why[INTERPRETER_WHY_SIZE];
+
+	context->is_missing = false;
+	if (!runtime || str_format(why, sizeof why, "the sandbox has no %s", runtime->needs) < 0)
+		why[0] = 0;
+	fail(run, "InterpreterNotStarted", why);
+}
+
 static void on_lost(struct driver *driver, const char *why)
 {
 	struct context *context = context_of(driver);
@@ -257,6 +273,8 @@ static void on_lost(struct driver *driver, const char *why)
 	be_idle(context);
 	if (run && why)
 		fail(run, "InterpreterNotStarted", why);
+	else if (run && context->is_missing)
+		fail_missing(context, run);
 	else if (run)
 		fail(run, "UnexpectedEndOfExecution", "the interpreter ended before the code did");
 	dispatch(context);
@@ -289,12 +307,22 @@ static bool start(struct context *context)
 	return false;
 }
 
+static void put_run(struct context *context, const struct run *run)
+{
+	static void (*const put[])(struct buf *, uint64_t, const struct interpreter_request *) = {
+		[RUNTIME_JSON] = interpreter_put_run, [RUNTIME_QUOTED] = interpreter_put_shell_run,
+		[RUNTIME_COUNTED] = interpreter_put_counted_run,
+	};
+	const struct runtime *runtime = runtime_find(interpreter_language_name(context->language));
+
+	put[runtime ? runtime->form : RUNTIME_JSON](&context->driver.out, run->number, &run->request);
+}
+
 /* The next run, where none runs. An interrupt that is on its way must not meet it. */
 static void dispatch(struct context *context)
 {
 	struct driver *driver = &context->driver;
 	struct run *run = context->runs;
-	const struct runtime *runtime;
 
 	if (!run || context->busy || driver->signal_ticket || driver->state == DRIVER_STARTING)
 		return;
@@ -303,11 +331,7 @@ static void dispatch(struct context *context)
 		return;
 	}
 	run->number = context->busy = ++context->last_number;
-	runtime = runtime_find(interpreter_language_name(context->language));
-	if (runtime && runtime->is_shell)
-		interpreter_put_shell_run(&driver->out, run->number, &run->request);
-	else
-		interpreter_put_run(&driver->out, run->number, &run->request);
+	put_run(context, run);
 	driver_flush(driver);
 }
 

@@ -20,6 +20,7 @@ struct context {
 	char *cwd;                           /* owned */
 	enum interpreter_language language;
 	bool is_default;
+	bool is_missing;                     /* the language is, as its driver said */
 	struct run *runs;                    /* the first one runs, once it has a number */
 	uint64_t last_number;                /* of runs */
 	uint64_t busy;                       /* the number of what runs; 0: nothing */

@@ -235,6 +235,7 @@ static size_t take_rest(struct driver_output *output, bool is_last)
 /* Once. 1: there may be more; 0: nothing now; negative: it is closed. */
 static int read_output(struct driver_output *output)
 {
+	size_t taken;
 	uint8_t *at;
 	ssize_t n;
 
@@ -249,7 +250,11 @@ static int read_output(struct driver_output *output)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	output->rest.size += (size_t)n;
 	n = n ? 1 : -EPIPE;
-	buf_consume(&output->rest, take_rest(output, n < 0));
+	taken = take_rest(output, n < 0);
+	/* An event may have ended the driver, and with it the rest. */
+	if (output->driver->state != DRIVER_RUNNING)
+		return -EPIPE;
+	buf_consume(&output->rest, taken);
 	return (int)n;
 }
 

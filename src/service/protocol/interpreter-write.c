@@ -74,6 +74,32 @@ void interpreter_put_shell_run(struct buf *out, uint64_t number, const struct in
 	buf_put_char(out, 0);
 }
 
+static void put_size(struct buf *out, size_t size)
+{
+	buf_printf(out, " %zu", size);
+}
+
+/* NUMBER, the code, and NAME=value of each variable. */
+void interpreter_put_counted_run(struct buf *out, uint64_t number, const struct interpreter_request *request)
+{
+	char digits[24];
+	const char *name;
+	json_t *value;
+
+	(void)!str_format(digits, sizeof digits, "%llu", (unsigned long long)number);
+	buf_printf(out, "%zu", strlen(digits));
+	put_size(out, request->code_size);
+	json_object_foreach((json_t *)request->env, name, value)
+		put_size(out, strlen(name) + 1 + json_string_length(value));
+	buf_printf(out, "\n%s", digits);
+	buf_put(out, request->code, request->code_size);
+	json_object_foreach((json_t *)request->env, name, value) {
+		buf_put_text(out, name);
+		buf_put_char(out, '=');
+		buf_put(out, json_string_value(value), json_string_length(value));
+	}
+}
+
 /* ---- from the driver ---- */
 
 static const char *const kinds[] = { "result", "error", "number_of_executions", NULL };
@@ -112,7 +138,9 @@ int interpreter_read_line(const void *line, size_t size, uint64_t number, struct
 		return r == -ENOMEM ? r : -EBADMSG;
 	type = json_string_value(json_object_get(value, "type"));
 	r = -EBADMSG;
-	if (json_integer_value(json_object_get(value, "id")) != (json_int_t)number) {
+	if (str_equal(type, "missing")) {
+		r = INTERPRETER_MISSING;
+	} else if (json_integer_value(json_object_get(value, "id")) != (json_int_t)number) {
 		r = INTERPRETER_IGNORED;
 	} else if (str_equal(type, "end")) {
 		r = INTERPRETER_ENDED;

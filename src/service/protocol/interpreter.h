@@ -64,11 +64,15 @@ void interpreter_put_run(struct buf *out, uint64_t number, const struct interpre
 /* The same for the shell, which reads no JSON: quoted words. */
 void interpreter_put_shell_run(struct buf *out, uint64_t number, const struct interpreter_request *request);
 
+/* The same for languages without JSON: words behind a line with their sizes. */
+void interpreter_put_counted_run(struct buf *out, uint64_t number, const struct interpreter_request *request);
+
 /* What a line of a driver was. */
 enum interpreter_line {
 	INTERPRETER_IGNORED,                /* about nothing that runs */
 	INTERPRETER_SAID,                   /* a line for the client was appended */
 	INTERPRETER_ENDED,                  /* that is all of this run */
+	INTERPRETER_MISSING,                /* there is no such language in the sandbox */
 };
 
 /* Reads one without its newline, and appends what the client gets. number: of what runs. -EBADMSG: it is none. */

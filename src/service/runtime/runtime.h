@@ -6,19 +6,26 @@
  * first. Pure. Used by atoll-front, and by atolld, which starts some ahead.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/cleanup.h"
 
 enum { RUNTIME_ARGV_MAX = 8, RUNTIME_SIZE_MAX = 24, RUNTIME_MARK_SIZE = 32 };
 
+/* How a driver reads what it is asked for. */
+enum runtime_form {
+	RUNTIME_JSON,
+	RUNTIME_QUOTED,              /* words for a shell */
+	RUNTIME_COUNTED,             /* words behind their sizes, for a language without JSON */
+};
+
 struct runtime {
 	const char *language;
 	const char *const *argv;     /* its size and its mark follow */
 	const unsigned char *text;
 	size_t size;
-	bool is_shell;               /* it reads quoted words, and no JSON */
+	enum runtime_form form;
+	const char *needs;           /* what must be installed, for people */
 };
 
 /* The driver of a language, static; NULL: there is none. */

@@ -46,6 +46,21 @@ static void test_words_of_the_shell_are_quoted(void **state)
 	check_shell("{\"code\":\"\",\"env_vars\":{\"A\":\"x y'\"}}", "7 '' 'A=x y'\\'''");
 }
 
+static void test_words_behind_their_sizes(void **state)
+{
+	static const char json[] = "{\"code\":\"a\\né\",\"env_vars\":{\"A\":\"x y\"}}";
+	char why[INTERPRETER_WHY_SIZE];
+	struct interpreter_request request;
+	cleanup_buf struct buf out;
+
+	buf_init(&out, 4096);
+	assert_int_equal(interpreter_read_execute(json, strlen(json), &request, why), 0);
+	interpreter_put_counted_run(&out, 17, &request);
+	interpreter_request_done(&request);
+	buf_put_char(&out, 0);
+	assert_string_equal((const char *)out.bytes, "2 4 5\n17a\néA=x y");
+}
+
 struct said {
 	const char *line;
 	int outcome;
@@ -58,6 +73,7 @@ static void test_lines_of_a_driver(void **state)
 		{ "{\"id\":3,\"type\":\"end\"}", INTERPRETER_ENDED, "" },
 		{ "{\"id\":2,\"type\":\"end\"}", INTERPRETER_IGNORED, "" },
 		{ "{\"type\":\"end\"}", INTERPRETER_IGNORED, "" },
+		{ "{\"type\":\"missing\"}", INTERPRETER_MISSING, "" },
 		{ "{\"id\":3,\"type\":\"result\",\"is_main_result\":true,\"text\":\"'\xc3\xa9'\"}", INTERPRETER_SAID,
 		  "{\"type\":\"result\",\"is_main_result\":true,\"text\":\"\\u00E9\"}\n" },
 		{ "{\"id\":3,\"type\":\"result\",\"text\":\"x\"}", -EBADMSG, "" },
@@ -110,6 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_languages_by_every_name),
 		cmocka_unit_test(test_words_of_the_shell_are_quoted),
+		cmocka_unit_test(test_words_behind_their_sizes),
 		cmocka_unit_test(test_lines_of_a_driver),
 		cmocka_unit_test(test_output_that_ends_within_a_character),
 	};
