@@ -410,9 +410,9 @@ def children_of(pid):
     return found
 
 
-def hold_up(child):
-    """Lets the program and what it started run for a twentieth of the time, until it ends."""
-    while child.isalive():
+def hold_up(child, shown):
+    """Lets the program and what it started run for a twentieth of the time, until it said twice how far it is."""
+    while child.isalive() and shown.getvalue().count(b" of ") < 2:
         try:
             pids = [child.pid, *children_of(child.pid)]
             for word, seconds in ((signal.SIGSTOP, 0.1), (signal.SIGCONT, 0.005)):
@@ -427,7 +427,7 @@ def applied_on_a_terminal(sandbox, layered, is_held_up):
     child = sandbox.spawn([sandbox.programs.atoll, "apply", layered.session], outside=True)
     shown = io.BytesIO()
     child.logfile_read = shown
-    holder = threading.Thread(target=hold_up, args=[child]) if is_held_up else None
+    holder = threading.Thread(target=hold_up, args=[child, shown]) if is_held_up else None
     if holder:
         holder.start()
     child.expect(pexpect.EOF, timeout=120)

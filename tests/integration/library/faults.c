@@ -428,7 +428,7 @@ static int files(void)
 	TRY(r, atoll_find(standing, standing_id, &sandbox, &error));
 	TRY(r, atoll_stat(sandbox, "/etc/passwd", ATOLL_STAT_ATTRIBUTES, NULL, &result[0], &error));
 	TRY(r, atoll_open(sandbox, "/etc/passwd", NULL, NULL, &result[1], &error));
-	TRY(r, atoll_readdir(sandbox, "/etc", NULL, NULL, &result[2], &error));
+	TRY(r, atoll_readdir(sandbox, "/", NULL, NULL, &result[2], &error));
 	TRY(r, atoll_rows(sandbox, result[2], &cursor, &error));
 	if (r == 0)
 		r = take_rows(__func__, cursor);
@@ -473,7 +473,7 @@ static int count_fds(void)
 	return count;
 }
 
-static void try_scenario(const char *name, int (*run)(void), long step)
+static void try_scenario(const char *name, int (*run)(void))
 {
 	long total, failed = 0, memory = live;
 	int fds, r;
@@ -487,7 +487,7 @@ static void try_scenario(const char *name, int (*run)(void), long step)
 	(void)run();
 	total = calls;
 	fds = count_fds();
-	for (long at = 1; at <= total; at += step) {
+	for (long at = 1; at <= total; at++) {
 		memset(&error, 0, sizeof error);
 		error.size = sizeof error;
 		calls = 0;
@@ -517,14 +517,13 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(void);
-		long step;
 	} scenarios[] = {
-		{ "contexts", contexts, 1 }, { "policies", policies, 1 },   { "creations", creations, 1 },
-		{ "parkings", parkings, 1 },
-		{ "captures", captures, 1 }, { "pipes", pipes, 1 },	    { "terminals", terminals, 1 },
-		{ "lasting_pipes", lasting_pipes, 1 }, { "lasting_terminals", lasting_terminals, 1 },
-		{ "files", files, 1 },
-		{ "lists", lists, 13 },	     { "requests", requests, 1 }, { "reviews", reviews, 1 },
+		/* Lists first: what the others do makes the lists and the log longer, and says nothing new. */
+		{ "contexts", contexts }, { "policies", policies }, { "lists", lists },
+		{ "creations", creations }, { "parkings", parkings }, { "captures", captures },
+		{ "pipes", pipes }, { "terminals", terminals }, { "lasting_pipes", lasting_pipes },
+		{ "lasting_terminals", lasting_terminals }, { "files", files }, { "requests", requests },
+		{ "reviews", reviews },
 	};
 	atoll_sandbox *sandbox;
 	atoll_record *record;
@@ -550,7 +549,7 @@ int main(int argc, char **argv)
 	standing_id = atoll_id(sandbox);
 	for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
 		if (argc < 7 || strcmp(argv[6], scenarios[i].name) == 0)
-			try_scenario(scenarios[i].name, scenarios[i].run, scenarios[i].step);
+			try_scenario(scenarios[i].name, scenarios[i].run);
 	(void)atoll_stop(sandbox, 0, NULL, NULL, &error);
 	atoll_sandbox_free(sandbox);
 	atoll_record_free(record);
