@@ -2,8 +2,8 @@
 """`atoll ask`, `approve`, `deny` and `grants`: what a policy asks a person about, with the network as what is asked."""
 import json
 import os
-import signal
 import select
+import signal
 import subprocess
 import time
 
@@ -159,6 +159,25 @@ def test_who_follows_all_sandboxes_hears_the_first_question_of_a_new_one(sandbox
         for question in json.loads(sandbox.run_atoll("ask", "--once", "--json").out):
             sandbox.run_atoll("approve", f"{question['session']}:{question['number']}")
     assert child.communicate()[0] == b"answer\n"
+
+
+def test_who_follows_all_sandboxes_finds_one_that_did_not_answer_at_first(sandbox, session_of):
+    """Its socket's directory tells of no change by then: a sandbox that starts slowly was never heard."""
+    session = session_of()
+    path = next(sandbox.runtime.rglob(f"{session.id}.sock"))
+    away, times = path.with_name("away"), (time.time() - 3600,) * 2
+    path.rename(away)
+    os.utime(path.parent, times)
+    words = [str(sandbox.programs.atoll), "ask", "--follow", "--json"]
+    follower = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True,
+                                **sandbox.popen_keywords())
+    sandbox.children.append(follower)
+    wait_until(lambda: someone_listens(sandbox))
+    os.utime(path.parent, times)
+    time.sleep(1)
+    away.rename(path)
+    os.utime(path.parent, times)
+    wait_until(lambda: session.status()["is_followed"], 30, "the follower")
 
 
 def test_a_connection_waits_while_others_go_on(session_of, server):

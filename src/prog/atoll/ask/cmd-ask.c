@@ -17,7 +17,7 @@
 #include "session/directories.h"
 #include "session/listeners.h"
 
-enum { TEXT_MAX = 64 << 20, LOOK_MS = 200, SEEN_MAX = 4096, NEWS_MAX = 4 << 20 };
+enum { TEXT_MAX = 64 << 20, LOOK_MS = 200, SEEN_MAX = 4096, NEWS_MAX = 4 << 20, STARTING_S = 10 };
 
 struct ask_options {
 	bool once, follow, json;
@@ -44,6 +44,7 @@ struct listing {
 	struct seen seen[SEEN_MAX]; /* a ring */
 	size_t seen_count;
 	struct timespec looked;     /* what the directory of sandboxes was like */
+	time_t listed;              /* who does not answer is tried again once a second */
 	bool is_following, is_first, rings, has_spoken;
 	struct keys keys;
 };
@@ -214,6 +215,13 @@ static int follow_box(struct listing *listing, struct question_box *box)
 	return r == 0;
 }
 
+/* Over, or it does not answer yet, or it lost the connection alone: who is still there is found again. */
+static void give_up_for_now(struct question_boxes *boxes, size_t index)
+{
+	question_boxes_remove(boxes, index);
+	boxes->is_partial = true;
+}
+
 /* Those that are new are asked once; from then on each has one question of ours. */
 static void greet(struct question_boxes *boxes, size_t first)
 {
@@ -221,22 +229,27 @@ static void greet(struct question_boxes *boxes, size_t first)
 
 	for (size_t i = boxes->count; i-- > first;)
 		if (question_box_follow(&boxes->list[i], 0, &gone) < 0)
-			question_boxes_remove(boxes, i);
+			give_up_for_now(boxes, i);
 }
 
-/* Sandboxes come and go with their sockets: nothing is listed while their directory stays as it is. */
-static bool has_changed(struct listing *listing)
+/*
+ * Sandboxes come and go with their sockets: nothing is listed while their directory stays as it is. But a socket is
+ * made before its sandbox is on record and listens, which takes a busy machine seconds.
+ */
+static bool has_changed(struct listing *listing, const struct question_boxes *boxes)
 {
 	char runtime[PATH_MAX];
+	time_t now = time(NULL);
 	struct stat st;
+	bool is_same;
 
 	if (session_runtime_dir(runtime, sizeof runtime, false, NULL) < 0 || stat(runtime, &st) < 0)
 		return false;
-	/* What was changed just now may change again without a later time. */
-	if (st.st_mtim.tv_sec == listing->looked.tv_sec && st.st_mtim.tv_nsec == listing->looked.tv_nsec &&
-	    time(NULL) - st.st_mtim.tv_sec > 1)
+	is_same = st.st_mtim.tv_sec == listing->looked.tv_sec && st.st_mtim.tv_nsec == listing->looked.tv_nsec;
+	if (is_same && now - st.st_mtim.tv_sec > STARTING_S && !(boxes->is_partial && now != listing->listed))
 		return false;
 	listing->looked = st.st_mtim;
+	listing->listed = now;
 	return true;
 }
 
@@ -279,7 +292,7 @@ static int wait_for_news(struct listing *listing, struct question_boxes *boxes, 
 
 		r = say_news(listing, err);
 		if (!goes_on)
-			question_boxes_remove(boxes, i);
+			give_up_for_now(boxes, i);
 	}
 	return r;
 }
@@ -293,7 +306,7 @@ static int follow(struct listing *listing, struct question_boxes *boxes, const c
 		size_t known;
 
 		r = wait_for_news(listing, boxes, err);
-		if (r != 0 || session || !has_changed(listing))
+		if (r != 0 || session || !has_changed(listing, boxes))
 			continue;
 		known = boxes->count;
 		r = question_boxes_open(boxes, NULL, err);

@@ -50,6 +50,7 @@ static int open_all(struct question_boxes *boxes, struct err *err)
 	atoll_record *row;
 	int r = atoll_set_u64(filter, "running", 1, &error);
 
+	boxes->is_partial = false;
 	if (r == 0)
 		r = atoll_list(boxes->context, filter, &cursor, &error);
 	if (r < 0)
@@ -58,8 +59,12 @@ static int open_all(struct question_boxes *boxes, struct err *err)
 		const char *session = library_text(row, "id");
 		atoll_sandbox *sandbox;
 
-		if (!is_known(boxes, session) && atoll_find(boxes->context, session, &sandbox, &ignored) == 0)
-			add(boxes, sandbox);
+		if (!is_known(boxes, session)) {
+			if (atoll_find(boxes->context, session, &sandbox, &ignored) == 0)
+				add(boxes, sandbox);
+			else
+				boxes->is_partial = true;
+		}
 		atoll_record_free(row);
 	}
 	return r < 0 ? r : 0;

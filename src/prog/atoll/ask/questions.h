@@ -23,6 +23,7 @@ struct question_boxes {
 	atoll_context *context;  /* owned */
 	struct question_box list[QUESTION_BOXES_MAX];
 	size_t count;
+	bool is_partial;         /* one that runs did not answer the last time: it may do so later */
 };
 
 void question_boxes_done(struct question_boxes *boxes);
