@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/field.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void put_head(struct buf *out, const char *key, enum field_kind kind)
@@ -80,4 +81,22 @@ int field_get(struct frame *frame, struct field *ret_field)
 	}
 	*ret_field = field;
 	return 1;
+}
+
+void field_put_rest(struct buf *out, struct frame *frame)
+{
+	struct field field = { 0 };
+
+	while (field_get(frame, &field) == 1) {
+		if (field.kind == FIELD_U64)
+			field_put_u64(out, field.key, field.number);
+		else if (field.kind == FIELD_STRING)
+			field_put_string(out, field.key, field.bytes);
+		else if (field.kind == FIELD_BYTES)
+			field_put_bytes(out, field.key, field.bytes, field.size);
+		else if (field.kind == FIELD_STRINGS)
+			field_put_strings(out, field.key, (const char *const *)field.strings);
+		free(field.strings);
+		field = (struct field){ 0 };
+	}
 }

@@ -26,5 +26,11 @@ void field_put_bytes(struct buf *out, const char *key, const void *bytes, size_t
 void field_put_strings(struct buf *out, const char *key, const char *const *strings);
 void field_put_fd(struct buf *out, const char *key, uint64_t index);
 
+/*
+ * Appends what is left of another frame by kind, but its descriptors, which are no longer what they were. It stops where
+ * the frame is none; out holds whole values alone in any case.
+ */
+void field_put_rest(struct buf *out, struct frame *frame);
+
 /* The next one, borrowed from the frame. 1; 0: that was the last; -EBADMSG, and the frame has failed for good. */
 int field_get(struct frame *frame, struct field *ret_field) MUST_USE;

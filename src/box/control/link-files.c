@@ -45,25 +45,6 @@ static void reply_error(struct client *client, uint64_t ticket, enum files_opera
 	(void)link_reply_error(client, ticket, &err);
 }
 
-/* Copied by kind: what a newer process says of a file has a form, too. */
-static void put_fields(struct buf *out, struct frame *frame)
-{
-	struct field field = { 0 };
-
-	while (field_get(frame, &field) == 1) {
-		if (field.kind == FIELD_U64)
-			field_put_u64(out, field.key, field.number);
-		else if (field.kind == FIELD_STRING)
-			field_put_string(out, field.key, field.bytes);
-		else if (field.kind == FIELD_BYTES)
-			field_put_bytes(out, field.key, field.bytes, field.size);
-		else if (field.kind == FIELD_STRINGS)
-			field_put_strings(out, field.key, (const char *const *)field.strings);
-		free(field.strings);
-		field = (struct field){ 0 };
-	}
-}
-
 static void on_done(void *context, uint64_t ticket, enum files_operation operation, const struct owner_answer *answer)
 {
 	struct client *client = context;
@@ -75,7 +56,7 @@ static void on_done(void *context, uint64_t ticket, enum files_operation operati
 	}
 	out = link_reply_begin(client, ticket, ERR_NONE);
 	if (answer->fields)
-		put_fields(out, answer->fields);
+		field_put_rest(out, answer->fields);
 	if (*answer->fd >= 0)
 		field_put_fd(out, operation == FILES_CONNECT ? "socket" : "file", 0);
 	link_reply_send(client, answer->fd, *answer->fd >= 0);
@@ -91,7 +72,7 @@ static void on_changed(void *context, uint64_t watch, struct frame *fields)
 void link_put_change(struct buf *out, const struct link_change *change)
 {
 	if (change->fields) {
-		put_fields(out, change->fields);
+		field_put_rest(out, change->fields);
 		return;
 	}
 	field_put_u64(out, "watch", change->watch);
