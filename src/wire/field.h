@@ -27,8 +27,8 @@ void field_put_strings(struct buf *out, const char *key, const char *const *stri
 void field_put_fd(struct buf *out, const char *key, uint64_t index);
 
 /*
- * Appends what is left of another frame by kind, but its descriptors, which are no longer what they were. It stops where
- * the frame is none; out holds whole values alone in any case.
+ * Appends what is left of another frame by kind, but its descriptors, which are no longer what they were. It stops
+ * where the frame is none; out holds whole values alone in any case.
  */
 void field_put_rest(struct buf *out, struct frame *frame);
 

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "prog/atolld/serve.h"
+#include "service/launcher/listen.h"
 
 static const struct option options[] = {
 #define AT(field) offsetof(struct serve_options, field)
@@ -83,10 +84,14 @@ static int serve(struct serve_options *given, struct err *err)
 	struct service_places places;
 	struct settings settings;
 	struct database *store = NULL;
-	struct service_given service = { .settings = &settings, .places = &places, .environment = environ };
+	int listen_fds[LISTEN_MAX] = { FD_NONE, FD_NONE };
+	struct service_given service = { .settings = &settings, .places = &places, .environment = environ,
+					 .listen_fds = listen_fds };
 	int r = settings_load(&settings, &given->settings, err);
 
 	if (r == 0)
+		r = listen_inherit(&settings, listen_fds, err);
+	if (r >= 0)
 		r = places_find(&places, environ, err);
 	if (r == 0)
 		r = database_open(places.store, &store, err);

@@ -14,6 +14,16 @@
  */
 int listen_open(const struct settings *settings, uint16_t *ret_port, struct err *err) MUST_USE;
 
+enum { LISTEN_MAX = 2 };
+
+/*
+ * Takes the sockets that the service manager opened for us (LISTEN_PID and LISTEN_FDS, sd_listen_fds(3)): one or two
+ * of TCP that listen, which are what settings says of an address and its port then. How many (owned by the caller,
+ * close-on-exec, not blocking; FD_NONE: none), 0: it opened none. Negative with *err: they are something else, or
+ * other machines could come in where settings do not let them. The variables are gone in any case.
+ */
+int listen_inherit(struct settings *settings, int ret_fds[LISTEN_MAX], struct err *err) MUST_USE;
+
 enum { LISTEN_URL_SIZE = SETTINGS_HOST_MAX + 32 };
 
 struct listen_urls {

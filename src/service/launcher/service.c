@@ -82,21 +82,25 @@ static int open_file(const char *path, struct err *err)
 	return fd;
 }
 
-static int set_up_front(struct daemon *daemon, const char *program, const char *const *hosts, struct err *err)
+static int set_up_front(struct daemon *daemon, const char *program, const char *const *hosts, const int *listen_fds,
+			struct err *err)
 {
 	struct front_setup *setup = &daemon->front_setup;
-	uint16_t port;
+	uint16_t port = daemon->settings->port;
 	int r;
 
 	*setup = (struct front_setup){
-		.program = program, .domain = daemon->domain, .hosts = hosts, .listen_fds = { FD_NONE, FD_NONE },
+		.program = program, .domain = daemon->domain, .hosts = hosts,
+		.listen_fds = { listen_fds[0], listen_fds[1] },
 		.certificate_fd = FD_NONE, .private_key_fd = FD_NONE,
 		.connections_max = daemon->settings->connections_max, .body_max = BODY_MAX,
 	};
 	r = setup->certificate_fd = open_file(daemon->settings->tls_cert, err);
 	if (r >= 0 || r == FD_NONE)
 		r = setup->private_key_fd = open_file(daemon->settings->tls_key, err);
-	if (r >= 0 || r == FD_NONE)
+	if ((r >= 0 || r == FD_NONE) && listen_fds[0] >= 0)
+		r = 0;
+	else if (r >= 0 || r == FD_NONE)
 		r = setup->listen_fds[0] = listen_open(daemon->settings, &port, err);
 	if (r < 0)
 		return r;
@@ -161,7 +165,8 @@ static void done(struct daemon *daemon)
 	quotas_done(&daemon->quotas);
 	atoll_context_free(daemon->context);
 	(void)!audit_writer_done(&daemon->audit);
-	close_fd(&daemon->front_setup.listen_fds[0]);
+	for (size_t i = 0; i < LISTEN_MAX; i++)
+		close_fd(&daemon->front_setup.listen_fds[i]);
 	close_fd(&daemon->front_setup.certificate_fd);
 	close_fd(&daemon->front_setup.private_key_fd);
 	close_fd(&daemon->tidying.output.fd);
@@ -184,8 +189,8 @@ static struct daemon *new_daemon(const struct service_given *given)
 	daemon->store = given->store;
 	daemon->due.timer_ns = daemon->due.checkpoint_ns = UINT64_MAX;
 	daemon->signals.fd = daemon->timer.fd = daemon->loop.epoll_fd = daemon->audit.fd = FD_NONE;
-	daemon->front_setup.listen_fds[0] = daemon->front_setup.certificate_fd = FD_NONE;
-	daemon->front_setup.private_key_fd = daemon->tidying.output.fd = FD_NONE;
+	daemon->front_setup.listen_fds[0] = daemon->front_setup.listen_fds[1] = FD_NONE;
+	daemon->front_setup.certificate_fd = daemon->front_setup.private_key_fd = daemon->tidying.output.fd = FD_NONE;
 	(void)!str_copy(daemon->places.state, sizeof daemon->places.state, given->places->state);
 	(void)!str_copy(daemon->places.programs, sizeof daemon->places.programs, given->places->programs);
 	(void)!str_copy(daemon->places.directory, sizeof daemon->places.directory, given->places->directory);
@@ -258,7 +263,7 @@ int service_run(const struct service_given *given, void (*ready)(void *context, 
 	if (r >= 0)
 		r = open_all(daemon, given->places, given->environment, err);
 	if (r == 0)
-		r = set_up_front(daemon, program, hosts, err);
+		r = set_up_front(daemon, program, hosts, given->listen_fds, err);
 	if (r >= 0) {
 		listen_get_urls(given->settings, daemon->port, &urls);
 		readiness.said = (struct service_ready){ urls.api, urls.sandbox, daemon->domain };
@@ -286,7 +291,7 @@ int service_check(const struct service_given *given, struct err *err)
 	if (r == 0)
 		r = open_all(daemon, given->places, given->environment, err);
 	if (r == 0)
-		r = set_up_front(daemon, program, NULL, err);
+		r = set_up_front(daemon, program, NULL, given->listen_fds, err);
 	done(daemon);
 	return r < 0 ? r : 0;
 }

@@ -22,6 +22,7 @@ struct service_given {
 	const struct service_places *places;
 	struct database *store;
 	char **environment;
+	const int *listen_fds;       /* LISTEN_MAX, which are taken (listen_inherit()); FD_NONE first: none */
 };
 
 /*

@@ -257,7 +257,7 @@ static int read_file(struct settings *settings, const char *path, struct err *er
 
 /* ---- the whole ---- */
 
-static int check(const struct settings *settings, struct err *err)
+int settings_check(const struct settings *settings, struct err *err)
 {
 	if (!settings->tls_cert[0] != !settings->tls_key[0]) {
 		err_set(err, ERR_USAGE, EINVAL, "serve", "TLS needs both a certificate and its key");
@@ -299,5 +299,5 @@ int settings_load(struct settings *ret_settings, const struct settings_options *
 	for (size_t i = 0; r == 0 && i < options->host.count; i++)
 		r = set_host(ret_settings, options->host.values[i], err);
 	ret_settings->beyond_loopback |= options->beyond_loopback;
-	return r < 0 ? r : check(ret_settings, err);
+	return r < 0 ? r : settings_check(ret_settings, err);
 }

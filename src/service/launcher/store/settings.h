@@ -43,5 +43,8 @@ struct settings {
 /* The defaults, then the file, then the options. Negative with *err: what is wrong, and in which line. */
 int settings_load(struct settings *ret_settings, const struct settings_options *options, struct err *err) MUST_USE;
 
+/* Whether the whole may be served with: TLS and its key, and an address that they need. Negative with *err. */
+int settings_check(const struct settings *settings, struct err *err) MUST_USE;
+
 /* Whether an address is one of loopback; a name is none. */
 bool settings_is_loopback(const char *address);
