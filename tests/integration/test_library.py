@@ -541,8 +541,13 @@ def test_a_log_is_followed_to_its_end(host):
         assert b'"type":"session.start"' in lines[0] and b'"type":"session.end"' in lines[-1], lines
         seqs = [int(line.split(b'"seq":')[1].split(b",")[0]) for line in lines]
         assert seqs == list(range(1, len(lines) + 1))
-        later = [row["line"] for row in box.cursor("log", LOG).rows()]
-        assert later == lines
+        later = [(row["at"], row["line"]) for row in box.cursor("log", LOG).rows()]
+        assert [line for _, line in later] == lines
+        assert [(row["at"], row["line"]) for row in box.cursor("log", LOG, backward=1).rows()] == later[::-1]
+        middle = later[2][0]
+        rows = [row["line"] for row in box.cursor("log", LOG, at=middle).rows()]
+        before = [row["line"] for row in box.cursor("log", LOG, at=middle, backward=1).rows()]
+        assert (before, rows) == (lines[:2][::-1], lines[2:])
         assert box.cursor("log", LOG, **{"from": 2}).next().get("line") == lines[1]
     """)
 

@@ -569,13 +569,34 @@ def test_metrics_and_logs_are_of_the_sandbox(service):
     used = wait_until(lambda: [row["disk_used"] for row in service.ask("METRICS", sandbox=made["sandbox"]).rows
                                if row["disk_used"] > 5 << 20])
     assert max(used) < 64 << 20
-    assert service.ask("LOGS", sandbox=made["sandbox"], backward=1).status == 501
     page = service.ask("LOGS", sandbox=made["sandbox"], limit=2)
     assert page.rows[0]["message"].startswith("session.start") and len(page.rows) == 2
     rest = service.ask("LOGS", sandbox=made["sandbox"], next=page["next"])
     assert rest.rows and not any(row["message"].startswith("session.start") for row in rest.rows)
     found = service.ask("LOGS", sandbox=made["sandbox"], search="session.start")
     assert len(found.rows) == 1
+    check_logs_backward(service, made["sandbox"])
+
+
+def check_logs_backward(service, sandbox):
+    def all_rows(**how):
+        rows, after = [], {}
+        while True:
+            page = service.ask("LOGS", sandbox=sandbox, **how, **after)
+            rows += page.rows
+            if "next" not in page.values:
+                return rows
+            after = {"next": page["next"]}
+
+    forward = all_rows()
+    assert len(forward) > 5
+    backward = all_rows(backward=1, limit=2)
+    newer = len(backward) - len(forward)
+    assert newer >= 0 and backward[newer:] == forward[::-1]
+    middle = forward[2]["time_ms"]
+    older = all_rows(backward=1, start_ms=middle)
+    assert older == [row for row in backward if row["time_ms"] <= middle] and len(older) < len(forward)
+    assert service.ask("LOGS", sandbox=sandbox, next="99999999999").status == 404
 
 
 def test_who_has_no_cgroup_is_told_what_a_policy_can_say(sandbox):

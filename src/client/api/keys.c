@@ -102,6 +102,8 @@ static const struct key keys[] = {
 	  "list: people see them; follow: as they come; glance: again and again; find: nobody sees them" },
 	{ K(LOOK), "after", ATOLL_TYPE_U64, "what the last result said; 0" },
 	{ K(LOG), "from", ATOLL_TYPE_U64, "number of the first record; 1" },
+	{ K(LOG), "at", ATOLL_TYPE_U64, "where to begin instead, as a LINE said; backward: what is before it" },
+	{ K(LOG), "backward", ATOLL_TYPE_U64, "1: the newest first; not with from and follow" },
 	{ K(LOG), "follow", ATOLL_TYPE_U64, "1: wait for more while the sandbox runs" },
 	{ K(ANSWER), "allow", ATOLL_TYPE_U64, "1 or 0" },
 	{ K(ANSWER), "scope", ATOLL_TYPE_STRING,
@@ -242,6 +244,7 @@ static const struct key keys[] = {
 	{ K(COMMAND_INFO), "status", ATOLL_TYPE_U64, "exit status as a shell has it, of one that ended" },
 	{ K(COMMAND_INFO), "exit", ATOLL_TYPE_U64, "exit code" },
 	{ K(COMMAND_INFO), "signal", ATOLL_TYPE_U64, "that ended it" },
+	{ K(LINE), "at", ATOLL_TYPE_U64, "where the record begins in the log, in bytes" },
 	{ K(LINE), "line", ATOLL_TYPE_BYTES, "from inside: a record of the log, a JSON object, without its newline" },
 };
 

@@ -19,7 +19,9 @@ enum { LINE_MAX_SIZE = 128 << 10, CHUNK = 64 << 10 };
 struct log_reader {
 	int fd, watch_fd;        /* owned */
 	bool follows, is_over;   /* is_over: nobody writes any more */
+	bool is_backward;        /* the newest first; pending ends with a whole line then */
 	uint64_t skip;           /* records to pass over */
+	uint64_t offset;         /* in the file: where pending begins */
 	struct buf pending;
 	size_t at;               /* in pending: what was handed out */
 };
@@ -49,11 +51,26 @@ static int watch(struct log_reader *log, const char *path)
 	return inotify_add_watch(log->watch_fd, path, IN_MODIFY | IN_CLOSE_WRITE) < 0 ? -errno : 0;
 }
 
+/* Backward: what is read lies before `at` (0: the end), and what is no whole line yet is left out. */
+static int seek(struct log_reader *log, uint64_t at)
+{
+	struct stat st;
+
+	if (fstat(log->fd, &st) < 0)
+		return -errno;
+	if (!at && log->is_backward)
+		at = (uint64_t)st.st_size;
+	if (at > (uint64_t)st.st_size)
+		return -ENOENT;
+	log->offset = at;
+	return lseek(log->fd, (off_t)at, SEEK_SET) < 0 ? -errno : 0;
+}
+
 int log_reader_new(const struct atoll_context *context, const char *id, const struct atoll_record *from,
 		   struct log_reader **ret)
 {
 	struct log_reader *log = calloc(1, sizeof *log);
-	uint64_t number = 1, follows = 0;
+	uint64_t number = 1, follows = 0, at = 0, backward = 0;
 	char path[PATH_MAX];
 	int r;
 
@@ -61,12 +78,18 @@ int log_reader_new(const struct atoll_context *context, const char *id, const st
 		return -ENOMEM;
 	(void)record_u64(from, "from", &number);
 	(void)record_u64(from, "follow", &follows);
-	*log = (struct log_reader){ .fd = FD_NONE, .watch_fd = FD_NONE, .follows = follows,
+	(void)record_u64(from, "at", &at);
+	(void)record_u64(from, "backward", &backward);
+	*log = (struct log_reader){ .fd = FD_NONE, .watch_fd = FD_NONE, .follows = follows, .is_backward = backward,
 				    .skip = number ? number - 1 : 0 };
 	buf_init(&log->pending, LINE_MAX_SIZE + CHUNK);
-	r = session_path(context->state, id, "audit.jsonl", path, sizeof path);
+	r = backward && (follows || number > 1) ? -EINVAL : 0;
+	if (r == 0)
+		r = session_path(context->state, id, "audit.jsonl", path, sizeof path);
 	if (r == 0)
 		r = log->fd = fd_open_at(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW, 0);
+	if (r >= 0)
+		r = seek(log, at);
 	if (r >= 0 && follows)
 		r = watch(log, path);
 	if (r >= 0) {
@@ -92,6 +115,7 @@ static int read_more(struct log_reader *log)
 	void *room;
 
 	buf_consume(&log->pending, log->at);
+	log->offset += log->at;
 	log->at = 0;
 	if (log->pending.size > LINE_MAX_SIZE)
 		return -EBADMSG;
@@ -106,23 +130,73 @@ static int read_more(struct log_reader *log)
 	return n > 0;
 }
 
-static int take_line(struct log_reader *log, const uint8_t *newline, struct atoll_record **ret)
+/* at, size: of a line in pending, without its newline. */
+static int hand_out(const struct log_reader *log, size_t at, size_t size, struct atoll_record **ret)
 {
-	const uint8_t *line = log->pending.bytes + log->at;
-	struct atoll_record *record;
+	struct atoll_record *record = record_new(ATOLL_LINE);
 
-	log->at += (size_t)(newline + 1 - line);
-	if (log->skip) {
-		log->skip--;
-		return 0;
-	}
-	record = record_new(ATOLL_LINE);
-	if (record_put_bytes(record, "line", line, (size_t)(newline - line)) < 0) {
+	if (record_put_bytes(record, "line", log->pending.bytes + at, size) < 0 ||
+	    record_put_u64(record, "at", log->offset + at) < 0) {
 		atoll_record_free(record);
 		return -ENOMEM;
 	}
 	*ret = record;
 	return 1;
+}
+
+static int take_line(struct log_reader *log, const uint8_t *newline, struct atoll_record **ret)
+{
+	size_t at = log->at, size = (size_t)(newline - log->pending.bytes) - at;
+
+	log->at += size + 1;
+	if (log->skip) {
+		log->skip--;
+		return 0;
+	}
+	return hand_out(log, at, size, ret);
+}
+
+/* Puts what lies before pending in front of it. 1: more was read; 0: there is none. */
+static int read_before(struct log_reader *log)
+{
+	size_t wanted = log->offset < CHUNK ? (size_t)log->offset : CHUNK, had = log->pending.size;
+	ssize_t n;
+
+	if (!wanted)
+		return 0;
+	if (had > LINE_MAX_SIZE)
+		return -EBADMSG;
+	if (!buf_reserve(&log->pending, wanted))
+		return buf_error(&log->pending);
+	memmove(log->pending.bytes + wanted, log->pending.bytes, had);
+	n = pread(log->fd, log->pending.bytes, wanted, (off_t)(log->offset - wanted));
+	if (n < 0 || (size_t)n != wanted)
+		return n < 0 ? -errno : -EBADMSG;
+	log->offset -= wanted;
+	return 1;
+}
+
+static int next_before(struct log_reader *log, struct atoll_record **ret)
+{
+	struct buf *pending = &log->pending;
+
+	for (;;) {
+		size_t left = pending->size - (pending->size > 0);
+		const uint8_t *newline = left ? memrchr(pending->bytes, '\n', left) : NULL;
+		size_t at = newline ? (size_t)(newline + 1 - pending->bytes) : 0;
+		bool is_whole = pending->size && pending->bytes[pending->size - 1] == '\n';
+		int r = newline ? 1 : read_before(log);
+
+		if (r < 0)
+			return r;
+		if (!newline && r)
+			continue;
+		if (!pending->size)
+			return 0;
+		pending->size = at;
+		if (is_whole)
+			return hand_out(log, at, left - at, ret);
+	}
 }
 
 static void forget_notices(struct log_reader *log)
@@ -135,6 +209,8 @@ static void forget_notices(struct log_reader *log)
 
 int log_reader_next(struct log_reader *log, struct atoll_record **ret)
 {
+	if (log->is_backward)
+		return next_before(log, ret);
 	for (;;) {
 		size_t left = log->pending.size - log->at;
 		const uint8_t *newline = left ? memchr(log->pending.bytes + log->at, '\n', left) : NULL;

@@ -13,8 +13,8 @@
 enum { REPLY_MAX = 8 << 20, PAGES_MAX = 256, NEXT_SIZE = 257 };
 
 struct control {
-	struct buf reply;
-	size_t rows, pages;
+	struct control_reply reply;
+	size_t rows_max, pages;      /* rows_max 0: as many as there are */
 	char next[NEXT_SIZE];        /* of the page to ask for; "": the first */
 };
 
@@ -36,6 +36,11 @@ static void ask(struct exchange *exchange)
 		r = control_read_body(route, exchange->body.bytes, exchange->body.size, out, why);
 	if (r == 0 && route->flags & ROUTE_ALL_PAGES && control->next[0])
 		field_put_string(out, "next", control->next);
+	if (r == 0 && control->rows_max) {
+		size_t left = control->rows_max - control->reply.rows;
+
+		field_put_u64(out, "limit", left < SERVICE_ROWS_MAX ? left : SERVICE_ROWS_MAX);
+	}
 	if (r == 0) {
 		exchange_send(exchange, on_reply);
 		return;
@@ -57,12 +62,13 @@ static void finish(struct exchange *exchange, const struct service_message *repl
 	struct MHD_Response *response;
 
 	control_end_reply(route->form, &control->reply);
-	if (buf_error(&control->reply) < 0) {
+	if (buf_error(&control->reply.text) < 0) {
 		exchange_fail(exchange, 500, CONNECT_INTERNAL, "the answer is too large");
 		return;
 	}
-	response = MHD_create_response_from_buffer(control->reply.size, control->reply.bytes, MHD_RESPMEM_MUST_COPY);
-	if (response && control->reply.size)
+	response = MHD_create_response_from_buffer(control->reply.text.size, control->reply.text.bytes,
+						   MHD_RESPMEM_MUST_COPY);
+	if (response && control->reply.text.size)
 		respond_header(response, "Content-Type", "application/json");
 	if (response && next && !(route->flags & ROUTE_ALL_PAGES))
 		respond_header(response, "x-next-token", next);
@@ -83,11 +89,12 @@ static void on_reply(void *context, struct service_message *reply)
 	}
 	if (control->pages++ == 0)
 		control_begin_reply(route->form, &control->reply);
-	if (control_put_reply(route->form, reply, &control->rows, &control->reply) < 0) {
+	if (control_put_reply(route->form, reply, &control->reply) < 0) {
 		exchange_fail(exchange, 500, CONNECT_INTERNAL, "the answer is too large");
 		return;
 	}
 	if (next && route->flags & ROUTE_ALL_PAGES && control->pages < PAGES_MAX &&
+	    (!control->rows_max || control->reply.rows < control->rows_max) &&
 	    str_copy(control->next, sizeof control->next, next) == 0)
 		ask(exchange);
 	else
@@ -97,14 +104,18 @@ static void on_reply(void *context, struct service_message *reply)
 static void run(struct exchange *exchange)
 {
 	struct control *control = calloc(1, sizeof *control);
+	char why[CONTROL_WHY_SIZE] = "";
 
 	if (!control) {
 		exchange_fail(exchange, 503, CONNECT_UNAVAILABLE, "there is no memory");
 		return;
 	}
-	buf_init(&control->reply, REPLY_MAX);
+	control_reply_init(&control->reply, REPLY_MAX);
 	exchange->data = control;
-	ask(exchange);
+	if (control_read_limit(exchange->match.route, exchange->query, &control->rows_max, why) < 0)
+		exchange_fail(exchange, 400, CONNECT_INVALID_ARGUMENT, why);
+	else
+		ask(exchange);
 }
 
 static void done(struct exchange *exchange)
@@ -113,7 +124,7 @@ static void done(struct exchange *exchange)
 
 	if (!control)
 		return;
-	buf_done(&control->reply);
+	control_reply_done(&control->reply);
 	free(control);
 }
 

@@ -24,7 +24,8 @@ enum {
 	METADATA_MAX = 16,
 	METADATA_BYTES = 16 << 10,
 	MS_PER_S = 1000,
-	DIRECT_ROWS = SERVICE_ROWS_MAX
+	DIRECT_ROWS = SERVICE_ROWS_MAX,
+	LIMIT_DEFAULT = 1000, LIMIT_MAX = 1000 /* of ROUTE_UP_TO_LIMIT */
 };
 
 struct argument {
@@ -171,6 +172,22 @@ static const struct argument *find(const struct argument *arguments, const char 
 		if (str_equal(arguments->name, name))
 			return arguments;
 	return NULL;
+}
+
+int control_read_limit(const struct route *route, const char *query, size_t *ret_limit, char why[CONTROL_WHY_SIZE])
+{
+	uint64_t limit = LIMIT_DEFAULT;
+
+	*ret_limit = 0;
+	if (!(route->flags & ROUTE_UP_TO_LIMIT))
+		return 0;
+	if (query_get_number(query, "limit", UINT32_MAX, &limit) < 0 || limit == 0) {
+		if (str_copy(why, CONTROL_WHY_SIZE, "\"limit\" of the query cannot be one") < 0)
+			why[0] = 0;
+		return -EINVAL;
+	}
+	*ret_limit = limit < LIMIT_MAX ? limit : LIMIT_MAX;
+	return 0;
 }
 
 int control_read_query(const struct route *route, const char *query, struct buf *out, char why[CONTROL_WHY_SIZE])

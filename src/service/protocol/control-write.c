@@ -115,6 +115,8 @@ struct form {
 	const struct member *members;
 	const char *begin, *end;
 	bool has_rows;
+	const char *second;                 /* what begins another list of the same rows; NULL: there is none */
+	const struct member *second_members;
 };
 
 static const struct form forms[ROUTE_FORM_COUNT] = {
@@ -129,7 +131,7 @@ static const struct form forms[ROUTE_FORM_COUNT] = {
 	[ROUTE_METRICS] = { metric_members, "[", "]", true },
 	[ROUTE_METRICS_MAP] = { metric_members, "{\"sandboxes\":{", "}}", true },
 	[ROUTE_LOGS] = { log_members, "{\"logs\":[", "]}", true },
-	[ROUTE_LOGS_OLD] = { line_members, "{\"logs\":[", "]}", true },
+	[ROUTE_LOGS_OLD] = { line_members, "{\"logs\":[", "]}", true, "],\"logEntries\":[", log_members },
 	[ROUTE_TEAMS] = { team_members, "[", "]" },
 	[ROUTE_VOLUME] = { volume_members, "", "" },
 	[ROUTE_VOLUMES] = { volume_members, "[", "]", true },
@@ -298,41 +300,75 @@ static void put_row(enum route_form form, const struct service_message *row, str
 	put_members(&json, NULL, metric_members, row);
 }
 
-void control_begin_reply(enum route_form form, struct buf *out)
+void control_reply_init(struct control_reply *reply, size_t max)
 {
-	buf_put_text(out, forms[form].begin);
+	*reply = (struct control_reply){ 0 };
+	buf_init(&reply->text, max);
+	buf_init(&reply->second, max);
 }
 
-static int put_rows(enum route_form form, const struct service_message *reply, size_t *rows, struct buf *out)
+void control_reply_done(struct control_reply *reply)
+{
+	buf_done(&reply->text);
+	buf_done(&reply->second);
+}
+
+void control_begin_reply(enum route_form form, struct control_reply *out)
+{
+	buf_put_text(&out->text, forms[form].begin);
+}
+
+static void put_second(enum route_form form, const struct service_message *row, struct control_reply *out)
+{
+	struct json json;
+
+	if (!forms[form].second)
+		return;
+	if (out->rows)
+		buf_put_char(&out->second, ',');
+	json_init(&json, &out->second);
+	put_members(&json, NULL, forms[form].second_members, row);
+}
+
+static int put_rows(enum route_form form, const struct service_message *reply, struct control_reply *out)
 {
 	struct service_message *row = malloc(sizeof *row);
 	size_t at = 0;
 	int r = row ? 0 : -ENOMEM;
 
 	while (r >= 0 && (r = service_next_row(reply, &at, row)) > 0) {
-		if ((*rows)++)
-			buf_put_char(out, ',');
-		put_row(form, row, out);
+		if (out->rows)
+			buf_put_char(&out->text, ',');
+		put_row(form, row, &out->text);
+		put_second(form, row, out);
+		out->rows++;
 		service_message_done(row);
 	}
 	free(row);
 	return r;
 }
 
-int control_put_reply(enum route_form form, const struct service_message *reply, size_t *rows, struct buf *out)
+int control_put_reply(enum route_form form, const struct service_message *reply, struct control_reply *out)
 {
 	int r = 0;
 
 	if (forms[form].has_rows)
-		r = put_rows(form, reply, rows, out);
+		r = put_rows(form, reply, out);
 	else if (forms[form].members)
-		put_row(form, reply, out);
-	return r < 0 ? r : buf_error(out);
+		put_row(form, reply, &out->text);
+	return r < 0 ? r : buf_error(&out->text);
 }
 
-void control_end_reply(enum route_form form, struct buf *out)
+void control_end_reply(enum route_form form, struct control_reply *out)
 {
-	buf_put_text(out, forms[form].end);
+	if (forms[form].second) {
+		buf_put_text(&out->text, forms[form].second);
+		if (buf_error(&out->second) < 0)
+			out->text.error = buf_error(&out->second);
+		else
+			buf_put(&out->text, out->second.bytes, out->second.size);
+	}
+	buf_put_text(&out->text, forms[form].end);
 }
 
 void control_put_error(struct buf *out, unsigned status, const char *message, const char *error_code)

@@ -26,11 +26,27 @@ int control_read_body(const struct route *route, const void *json, size_t size, 
 int control_read_query(const struct route *route, const char *query, struct buf *out,
 		       char why[CONTROL_WHY_SIZE]) MUST_USE;
 
-/* A reply in pieces, so that several pages become one: begin, a page for each, end. rows counts those so far. */
-void control_begin_reply(enum route_form form, struct buf *out);
-int control_put_reply(enum route_form form, const struct service_message *reply, size_t *rows,
-		      struct buf *out) MUST_USE;
-void control_end_reply(enum route_form form, struct buf *out);
+/*
+ * How many rows a client wants at most, which the reply's pages have together: a route that has ROUTE_UP_TO_LIMIT.
+ * 0: as many as there are; -EINVAL with a sentence in why.
+ */
+int control_read_limit(const struct route *route, const char *query, size_t *ret_limit,
+		       char why[CONTROL_WHY_SIZE]) MUST_USE;
+
+/* A reply in pieces, so that several pages become one: begin, a page for each, end. */
+struct control_reply {
+	struct buf text;             /* owned */
+	struct buf second;           /* owned: the rows again, in the other list that some forms have */
+	size_t rows;                 /* so far */
+};
+
+/* max: bytes of the whole. done frees it. */
+void control_reply_init(struct control_reply *reply, size_t max);
+void control_reply_done(struct control_reply *reply);
+void control_begin_reply(enum route_form form, struct control_reply *out);
+int control_put_reply(enum route_form form, const struct service_message *reply, struct control_reply *out) MUST_USE;
+/* text is whole then, or has the buffer's error. */
+void control_end_reply(enum route_form form, struct control_reply *out);
 
 /* Appends {"code":404,"message":"…"} as the control plane and files have it; more NULL: no "error_code". */
 void control_put_error(struct buf *out, unsigned status, const char *message, const char *error_code);

@@ -54,6 +54,7 @@ enum route_flag {
 	ROUTE_RUNNING_ONLY = 8,  /* of a list */
 	ROUTE_EXTENDS = 16,      /* a time that is never made shorter */
 	ROUTE_TEXT = 32,         /* errors are a plain sentence */
+	ROUTE_UP_TO_LIMIT = 64,  /* with ROUTE_ALL_PAGES: no more rows than "limit" says, in all */
 };
 
 struct route {

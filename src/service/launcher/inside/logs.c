@@ -77,6 +77,14 @@ static const char *level_of(const struct line *line)
 	return str_equal(line->verdict, "deny") || str_equal(line->verdict, "ask") ? "warn" : "info";
 }
 
+/* Backward, a client says where to end: it reads from the newest on. */
+static bool is_in_time(const struct call *call, uint64_t time_ms)
+{
+	if (call_number(call, "backward", 0))
+		return time_ms <= call_number(call, "start_ms", UINT64_MAX);
+	return time_ms >= call_number(call, "start_ms", 0);
+}
+
 static bool is_wanted(const struct call *call, const struct line *line, uint64_t time_ms, const char *message)
 {
 	static const char *const levels[] = { "debug", "info", "warn", "error" };
@@ -87,7 +95,7 @@ static bool is_wanted(const struct call *call, const struct line *line, uint64_t
 		least = str_equal(levels[i], level) ? i : least;
 		own = str_equal(levels[i], level_of(line)) ? i : own;
 	}
-	return own >= least && time_ms >= call_number(call, "start_ms", 0) && (!search || strstr(message, search));
+	return own >= least && is_in_time(call, time_ms) && (!search || strstr(message, search));
 }
 
 /* True: it was a row. */
@@ -108,25 +116,28 @@ static bool put_row(struct call *call, const struct line *line)
 	return true;
 }
 
-/* Reads from a record on until a page is full; the number of the next one, 0: there is none yet. */
-static uint64_t read_page(struct call *call, atoll_cursor *cursor, uint64_t from)
+/* Reads until a page is full; where the next one begins (backward: ends), 0: there is none yet. */
+static uint64_t read_page(struct call *call, atoll_cursor *cursor)
 {
-	uint64_t limit = call_number(call, "limit", SERVICE_ROWS_MAX), rows = 0, looked = 0;
+	uint64_t limit = call_number(call, "limit", SERVICE_ROWS_MAX), rows = 0, looked = 0, at = 0;
+	bool is_backward = call_number(call, "backward", 0);
 	atoll_record *record;
 	struct line line;
 
 	while (rows < limit && looked < LOOKED_MAX) {
 		const void *bytes;
-		size_t size;
+		size_t size = 0;
 
 		if (atoll_cursor_next(cursor, &record, NULL) != 1)
 			return 0;
+		(void)atoll_get_u64(record, "at", &at);
 		if (atoll_get_bytes(record, "line", &bytes, &size) && read_line(bytes, size, &line))
 			rows += put_row(call, &line);
 		atoll_record_free(record);
+		at += is_backward ? 0 : size + 1;
 		looked++;
 	}
-	return from + looked;
+	return at;
 }
 
 void logs_show(struct call *call)
@@ -135,21 +146,17 @@ void logs_show(struct call *call)
 	const char *next = call_string(call, "next");
 	atoll_record *how = atoll_record_new(ATOLL_LOG);
 	atoll_cursor *cursor = NULL;
-	uint64_t from = 1;
+	uint64_t at = 0;
 	struct buf *out;
 	char number[24];
 	int r = how ? 0 : ATOLL_E_NO_MEMORY;
 
-	/* The end of a log is known to who has read it all. */
-	if (call_number(call, "backward", 0)) {
-		atoll_record_free(how);
-		call_fail(call, 501, NULL, "\"direction\": logs are served forward alone");
-		return;
-	}
-	if (r == 0 && next && (num_parse_u64(next, &from) < 0 || !from))
+	if (r == 0 && next && (num_parse_u64(next, &at) < 0 || !at || at > INT64_MAX))
 		r = ATOLL_E_INVALID;
 	if (r == 0)
-		r = atoll_set_u64(how, "from", from, &error);
+		r = atoll_set_u64(how, "at", at, &error);
+	if (r == 0)
+		r = atoll_set_u64(how, "backward", call_number(call, "backward", 0), &error);
 	if (r == 0)
 		r = call->sandbox->handle ? atoll_log(call->sandbox->handle, how, &cursor, &error) : ATOLL_E_NOT_FOUND;
 	atoll_record_free(how);
@@ -157,11 +164,11 @@ void logs_show(struct call *call)
 		call_fail_atoll(call, r, error.what[0] ? error.what : "there is no such page of the log", error.hint);
 		return;
 	}
-	from = read_page(call, cursor, from);
+	at = read_page(call, cursor);
 	atoll_cursor_free(cursor);
 	out = call_begin_reply(call, 200);
 	buf_put(out, call->rows.bytes, call->rows.size);
-	if (from && str_format(number, sizeof number, "%llu", (unsigned long long)from) == 0)
+	if (at && str_format(number, sizeof number, "%llu", (unsigned long long)at) == 0)
 		field_put_string(out, "next", number);
 	call_end_reply(call, NULL, 0);
 }

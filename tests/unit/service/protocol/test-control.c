@@ -131,15 +131,33 @@ static void test_query_of_a_list(void **state)
 	assert_int_equal(control_read_query(route("GET", "/v2/sandboxes"), "limit=0", &out, why), -EINVAL);
 }
 
+static void test_limit_of_logs_is_for_all_pages(void **state)
+{
+	const struct route *logs = route("GET", "/v2/sandboxes/a/logs");
+	char why[CONTROL_WHY_SIZE] = "";
+	size_t limit = 1;
+
+	assert_int_equal(control_read_limit(logs, "limit=65", &limit, why), 0);
+	assert_int_equal(limit, 65);
+	assert_int_equal(control_read_limit(logs, "limit=4000000", &limit, why), 0);
+	assert_int_equal(limit, 1000);
+	assert_int_equal(control_read_limit(logs, NULL, &limit, why), 0);
+	assert_int_equal(limit, 1000);
+	assert_int_equal(control_read_limit(logs, "limit=0", &limit, why), -EINVAL);
+	assert_non_null(strstr(why, "limit"));
+	assert_int_equal(control_read_limit(route("GET", "/v2/sandboxes"), "limit=5", &limit, why), 0);
+	assert_int_equal(limit, 0);
+}
+
 static void test_reply_with_rows(void **state)
 {
 	struct service_message *message;
-	cleanup_buf struct buf out, row, text;
-	size_t rows = 0;
+	cleanup_buf struct buf out, row;
+	struct control_reply reply;
 
 	buf_init(&out, 1 << 16);
 	buf_init(&row, 1 << 16);
-	buf_init(&text, 1 << 16);
+	control_reply_init(&reply, 1 << 16);
 	service_begin_reply(&out, 1, SERVICE_METRICS, 200);
 	for (int i = 0; i < 2; i++) {
 		service_begin_row(&row);
@@ -149,14 +167,16 @@ static void test_reply_with_rows(void **state)
 		service_put_row(&out, &row);
 	}
 	message = read_back(&out, 0);
-	control_begin_reply(ROUTE_METRICS_MAP, &text);
-	assert_int_equal(control_put_reply(ROUTE_METRICS_MAP, message, &rows, &text), 0);
-	control_end_reply(ROUTE_METRICS_MAP, &text);
-	assert_int_equal(rows, 2);
-	assert_non_null(strstr(buf_text(&text), "{\"sandboxes\":{\"a\":{\"timestamp\":\"1970-01-01T00:00:01.000Z\","
-						"\"timestampUnix\":1,"));
-	assert_non_null(strstr(buf_text(&text), "\"cpuUsedPct\":1.5,"));
-	assert_non_null(strstr(buf_text(&text), "},\"b\":{"));
+	control_begin_reply(ROUTE_METRICS_MAP, &reply);
+	assert_int_equal(control_put_reply(ROUTE_METRICS_MAP, message, &reply), 0);
+	control_end_reply(ROUTE_METRICS_MAP, &reply);
+	assert_int_equal(reply.rows, 2);
+	assert_non_null(strstr(buf_text(&reply.text),
+			       "{\"sandboxes\":{\"a\":{\"timestamp\":\"1970-01-01T00:00:01.000Z\","
+			       "\"timestampUnix\":1,"));
+	assert_non_null(strstr(buf_text(&reply.text), "\"cpuUsedPct\":1.5,"));
+	assert_non_null(strstr(buf_text(&reply.text), "},\"b\":{"));
+	control_reply_done(&reply);
 	service_message_done(message);
 	free(message);
 }
@@ -165,12 +185,12 @@ static void test_reply_with_rows(void **state)
 static void test_old_logs_have_an_object_in_each_line(void **state)
 {
 	struct service_message *message;
-	cleanup_buf struct buf out, row, text;
-	size_t rows = 0;
+	cleanup_buf struct buf out, row;
+	struct control_reply reply;
 
 	buf_init(&out, 1 << 16);
 	buf_init(&row, 1 << 16);
-	buf_init(&text, 1 << 16);
+	control_reply_init(&reply, 1 << 16);
 	service_begin_reply(&out, 1, SERVICE_LOGS, 200);
 	service_begin_row(&row);
 	field_put_u64(&row, "time_ms", 1000);
@@ -178,13 +198,16 @@ static void test_old_logs_have_an_object_in_each_line(void **state)
 	field_put_string(&row, "message", "a \"b\"");
 	service_put_row(&out, &row);
 	message = read_back(&out, 0);
-	control_begin_reply(ROUTE_LOGS_OLD, &text);
-	assert_int_equal(control_put_reply(ROUTE_LOGS_OLD, message, &rows, &text), 0);
-	control_end_reply(ROUTE_LOGS_OLD, &text);
-	assert_string_equal(buf_text(&text),
+	control_begin_reply(ROUTE_LOGS_OLD, &reply);
+	assert_int_equal(control_put_reply(ROUTE_LOGS_OLD, message, &reply), 0);
+	control_end_reply(ROUTE_LOGS_OLD, &reply);
+	assert_string_equal(buf_text(&reply.text),
 			    "{\"logs\":[{\"timestamp\":\"1970-01-01T00:00:01.000Z\",\"line\":"
 			    "\"{\\\"level\\\":\\\"warn\\\",\\\"logger\\\":\\\"atoll\\\","
-			    "\\\"message\\\":\\\"a \\\\\\\"b\\\\\\\"\\\"}\"}]}");
+			    "\\\"message\\\":\\\"a \\\\\\\"b\\\\\\\"\\\"}\"}],\"logEntries\":["
+			    "{\"timestamp\":\"1970-01-01T00:00:01.000Z\",\"level\":\"warn\","
+			    "\"message\":\"a \\\"b\\\"\",\"fields\":{}}]}");
+	control_reply_done(&reply);
 	service_message_done(message);
 	free(message);
 }
@@ -210,6 +233,7 @@ int main(void)
 		cmocka_unit_test(test_refuses_by_name),
 		cmocka_unit_test(test_query_of_a_list),
 		cmocka_unit_test(test_reply_with_rows),
+		cmocka_unit_test(test_limit_of_logs_is_for_all_pages),
 		cmocka_unit_test(test_old_logs_have_an_object_in_each_line),
 		cmocka_unit_test(test_errors_have_a_code_and_a_message),
 	};
