@@ -185,10 +185,10 @@ void pool_want(struct daemon *daemon, const struct policy_found *found, bool mis
 	/* Another policy than the last one: what waits is for that, and goes first. */
 	if (!str_equal(pool->id, found->id)) {
 		(void)!str_copy(pool->id, sizeof pool->id, found->id);
-		pool->target = 1;
+		pool->target = 0;
 	}
 	pool->wanted_ns = now_ns;
-	if (missed && pool->target < daemon->settings->pool_max)
+	if ((missed || !pool->target) && pool->target < daemon->settings->pool_max)
 		pool->target++;
 	if (!pool->short_ns)
 		pool->short_ns = now_ns;
