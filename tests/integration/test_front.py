@@ -491,15 +491,46 @@ def test_a_launcher_that_breaks_the_protocol_ends_the_front(tmp_path):
     one.close()
 
 
+def scarce(tmp_path, room):
+    """A front with as many descriptors as it has now, some of them inherited from us, and so many more."""
+    one = Front(BIN / "atoll-front", tmp_path)
+    most = fds(one) + room
+    assert one.close() == 0
+    return Front(BIN / "atoll-front", tmp_path, wrapper=("prlimit", f"--nofile={most}:{most}"))
+
+
+def test_who_comes_when_no_descriptor_is_left_is_served_or_turned_away(tmp_path):
+    """Commands have taken them all: nobody who connects then hangs, and once there are some again each is served."""
+    one = scarce(tmp_path, 7 * 4 + 2)
+    streams = [start(one, "sleep", "1000") for _ in range(7)]
+    for stream in streams:
+        next(iter(stream))
+    head = b"GET /sandboxes/abc HTTP/1.1\r\nHost: localhost\r\nX-API-KEY: e2b_00\r\n\r\n"
+    waiting = []
+    for _ in range(12):
+        link = raw(one, head, timeout=60)
+        waiting.append(link)
+    lines = []
+    for link in waiting:
+        try:
+            lines.append(link.recv(4096).split(b"\r\n")[0])
+        except ConnectionResetError:
+            lines.append(b"")
+    assert lines[0] == b"HTTP/1.1 200 OK" and set(lines) <= {b"", b"HTTP/1.1 200 OK"}, lines
+    # Those that are served sit on what is left, and are no reason to let somebody hang.
+    half = [raw(one, b"POST /v2/sandboxes HTTP/1.1\r\n", timeout=60) for _ in range(12)]
+    # No connection ends but commands do, and give descriptors back.
+    for command in one.commands.values():
+        command["process"].kill()
+    assert control(one, "GET", "/sandboxes/abc")[0] == 200
+    for link in [*waiting, *half, *streams]:
+        link.close()
+    assert one.close() == 0
 
 
 def test_descriptors_that_run_out_fail_one_call_alone(tmp_path):
-    one = Front(BIN / "atoll-front", tmp_path)
-    # Beside what it has, some of it inherited from us: room for seven commands, the connection of another, and one of
-    # the descriptors that this one needs.
-    most = fds(one) + 7 * 4 + 2
-    assert one.close() == 0
-    one = Front(BIN / "atoll-front", tmp_path, wrapper=("prlimit", f"--nofile={most}:{most}"))
+    # Room for seven commands, the connection of another, and one of the descriptors that this one needs.
+    one = scarce(tmp_path, 7 * 4 + 2)
     streams, failed = [], None
     while not failed and len(streams) < 20:
         stream = start(one, "sleep", "1000")

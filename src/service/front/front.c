@@ -168,7 +168,7 @@ static int begin(struct front *front, int launcher_fd, struct err *err)
 
 int front_run(int launcher_fd, const struct front_extension *extension, struct err *err)
 {
-	struct front front = { .loop.epoll_fd = FD_NONE, .listen_fds = { FD_NONE, FD_NONE },
+	struct front front = { .loop.epoll_fd = FD_NONE, .listen_fds = { FD_NONE, FD_NONE }, .spare_fd = FD_NONE,
 			       .extension = extension };
 	int r;
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/front/serve.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "base/str.h"
+#include "os/fd.h"
 #include "service/front/extension.h"
 #include "service/front/handlers.h"
 #include "service/front/respond.h"
@@ -21,6 +25,7 @@ enum {
 	DISCARD_MAX = 256 << 20, /* bytes of a file behind a failure */
 	WORDS_MAX = 256,         /* of a query */
 	SPARE_PART = 16,         /* of the connections: kept free for who comes next */
+	ACCEPTS_MAX = 256,       /* in one turn, beside those that libmicrohttpd accepts */
 	EXCESS = 4,              /* bodies beyond the bound are read and thrown away, up to so many times it */
 };
 
@@ -136,13 +141,12 @@ static bool is_served(const struct client *client)
 /*
  * Connections are few, and who has no key can open all of them: when most are taken, whoever waited longest leaves.
  * First those to whom nothing was granted yet, whatever they have sent of a request; then those that ask for nothing.
+ * False: all of them are served.
  */
-static void make_room(struct front *front)
+static bool end_longest_idle(struct front *front)
 {
 	struct client *stranger = NULL, *idle = NULL, *leaving;
 
-	if (front->client_count <= front->connections_max - front->connections_max / SPARE_PART)
-		return;
 	for (struct client *client = front->clients; client; client = client->next) {
 		if (client->is_leaving || is_served(client))
 			continue;
@@ -153,9 +157,16 @@ static void make_room(struct front *front)
 	}
 	leaving = stranger ? stranger : idle;
 	if (!leaving)
-		return;
+		return false;
 	leaving->is_leaving = true;
 	shutdown(leaving->fd, SHUT_RDWR);
+	return true;
+}
+
+static void make_room(struct front *front)
+{
+	if (front->client_count > front->connections_max - front->connections_max / SPARE_PART)
+		(void)end_longest_idle(front);
 }
 
 static void on_connection(void *context, struct MHD_Connection *connection, void **slot,
@@ -461,7 +472,8 @@ int serve_begin(struct front *front)
 
 		if (front->listen_fds[i] < 0)
 			continue;
-		listener->daemon = start(front, front->listen_fds[i]);
+		listener->fd = front->listen_fds[i];
+		listener->daemon = start(front, listener->fd);
 		info = listener->daemon ? MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 		if (!info)
 			return -EINVAL;
@@ -473,7 +485,10 @@ int serve_begin(struct front *front)
 			return r;
 		front->listener_count++;
 	}
-	return front->listener_count ? 0 : -EINVAL;
+	if (!front->listener_count)
+		return -EINVAL;
+	front->spare_fd = fd_duplicate(front->listeners[0].fd);
+	return front->spare_fd < 0 ? front->spare_fd : 0;
 }
 
 int serve_turn(struct front *front, int max_ms)
@@ -508,8 +523,66 @@ static bool has_left(const struct client *client)
 	return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* A descriptor, or -errno; -EAGAIN: nobody waits. */
+static int accept_one(int listen_fd, struct sockaddr_storage *ret_from, socklen_t *ret_size)
+{
+	struct pollfd waited = { .fd = listen_fd, .events = POLLIN };
+	int fd;
+
+	if (poll(&waited, 1, 0) <= 0)
+		return -EAGAIN;
+	*ret_size = sizeof *ret_from;
+	fd = accept4(listen_fd, (struct sockaddr *)ret_from, ret_size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Closes whoever waits first: it learns that it is not served. False: somebody else took the spare descriptor. */
+static bool turn_away(struct front *front, int listen_fd)
+{
+	struct sockaddr_storage from;
+	socklen_t size;
+	int fd;
+
+	close_fd(&front->spare_fd);
+	fd = accept_one(listen_fd, &from, &size);
+	if (fd >= 0)
+		close(fd);
+	front->spare_fd = fd_duplicate(listen_fd);
+	return fd >= 0 && front->spare_fd >= 0;
+}
+
+/* Lets some leave whom nobody will miss. False: there are none. */
+static bool end_some_idle(struct front *front)
+{
+	size_t count = front->client_count / SPARE_PART + 1, ended = 0;
+
+	while (ended < count && end_longest_idle(front))
+		ended++;
+	return ended > 0;
+}
+
+/*
+ * Where no descriptor is left libmicrohttpd accepts nobody until one of its connections ends, though commands may have
+ * given theirs back before. So who still waits is accepted here, or those that ask for nothing leave, or it is closed.
+ */
+static void accept_waiting(struct front *front, const struct front_listener *listener)
+{
+	for (unsigned i = 0; i < ACCEPTS_MAX && front->client_count < front->connections_max; i++) {
+		struct sockaddr_storage from;
+		socklen_t size;
+		int fd = accept_one(listener->fd, &from, &size);
+
+		if (fd >= 0)
+			(void)MHD_add_connection(listener->daemon, fd, (struct sockaddr *)&from, size);
+		else if (fd != -EMFILE || end_some_idle(front) || !turn_away(front, listener->fd))
+			return;
+	}
+}
+
 void serve_tick(struct front *front)
 {
+	for (size_t i = 0; i < front->listener_count; i++)
+		accept_waiting(front, &front->listeners[i]);
 	/* Who sends a byte now and then is not idle, and is to be dropped all the same. */
 	for (struct client *client = front->clients; client; client = client->next)
 		if ((!client->has_head && front->now_ms - client->since_ms >= HEAD_MS) || has_left(client))

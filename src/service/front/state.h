@@ -27,6 +27,7 @@ enum { FRONT_LISTENERS_MAX = 2, FRONT_BODY_MAX = 1 << 20, FRONT_CONNECTIONS_MAX 
 struct front_listener {
 	struct MHD_Daemon *daemon;
 	struct loop_source source;   /* its epoll */
+	int fd;                      /* borrowed: it is one of listen_fds */
 };
 
 struct front {
@@ -48,5 +49,6 @@ struct front {
 	void *extension_state;       /* its own */
 	char *certificate, *private_key; /* owned: PEM, or NULL */
 	int listen_fds[FRONT_LISTENERS_MAX];
+	int spare_fd;                /* kept for who comes when no other is left */
 	unsigned connections_max;
 };
