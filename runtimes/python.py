@@ -523,12 +523,22 @@ def make_streams():
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
+def load_ahead(names):
+    """Modules that the code of a driver will want which starts before anybody has it: those that are there."""
+    for name in names:
+        try:
+            __import__(name)
+        except Exception:  # pylint: disable=broad-except
+            pass
+
+
 channel = Channel()
 make_streams()
 os.environ.setdefault("MPLBACKEND", "module://atoll_figures")
 sys.meta_path.insert(0, Finder)
-sys.argv = [""]
+modules, sys.argv = sys.argv[3:], [""]
 sys.path.insert(0, "")
 interpreter = Interpreter()
 signal.signal(signal.SIGINT, interpreter.interrupt)
+load_ahead(modules)
 interpreter.serve()

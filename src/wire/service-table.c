@@ -173,7 +173,7 @@ static const struct service_field exec_request[] = {
 	SANDBOX, LIST("argv", REQUIRED, 4096, "the program and its words"), LIST("env", 0, 1024, "NAME=value"),
 	TEXT("cwd", 0, PATH_BYTES, "the user's home"), USER, SWITCH("pty", "1: with a terminal"), SIZE,
 	TEXT("tag", 0, NAME_BYTES, "the client's name for it"), SWITCH("stdin", "0: it has none"),
-	SWITCH("warm", "1: it may be the driver of Python that was started ahead"),
+	TEXT("warm", LINE, 32, "it may be the driver of this language that was started ahead"),
 	SWITCH("bound", "1: it ends with the daemon, and keeps nothing for later readers"),
 	NUMBER("timeout_ms", LONGEST, "it is killed then; 0: never"), END };
 static const struct service_field exec_reply[] = {

@@ -295,8 +295,9 @@ static const struct driver_events events = {
 /* False: it could not be, and the runs heard why. */
 static bool start(struct context *context)
 {
+	const char *language = interpreter_language_name(context->language);
 	int r = driver_start(&context->driver, context->language, context->cwd,
-			     context->is_default && context->language == INTERPRETER_PYTHON);
+			     context->is_default && strv_has(runtime_ahead, language));
 
 	if (r == 0)
 		return true;

@@ -427,7 +427,7 @@ int driver_start(struct driver *driver, enum interpreter_language language, cons
 		field_put_string(out, "cwd", cwd);
 	field_put_u64(out, "bound", 1);
 	if (may_be_warm)
-		field_put_u64(out, "warm", 1);
+		field_put_string(out, "warm", runtime->language);
 	r = launcher_send(front_launcher(driver->front), ticket, on_started, driver);
 	if (r < 0)
 		return r;

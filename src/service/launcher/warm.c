@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/launcher/warm.h"
 
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -21,15 +22,16 @@ struct waiting_one {
 	atoll_sandbox *handle;       /* owned */
 	struct loop_source source;
 	char policy[32], id[CREDENTIAL_ID_SIZE];
-	struct ahead driver;         /* owned */
+	struct ahead drivers[AHEAD_MAX]; /* owned */
+	uint64_t tickets[AHEAD_MAX]; /* of their starts; 0: it has none */
 	uint64_t born_ns;
-	bool is_ready;               /* the driver runs, and has its text */
 };
 
 struct warm {
 	struct waiting_one *first;   /* the oldest first */
 	size_t count, target;
 	char policy[32];             /* that was wanted last */
+	bool wants[AHEAD_MAX];       /* languages, as in runtime_ahead */
 	uint64_t back_off_ns;        /* nothing is made before */
 	uint64_t short_ns;           /* since when one is missing; 0: none is */
 };
@@ -58,7 +60,8 @@ static void end(struct waiting_one *one)
 	uint64_t ticket;
 
 	take_out(one->daemon->warm, one);
-	ahead_done(&one->driver);
+	for (size_t i = 0; i < AHEAD_MAX; i++)
+		ahead_done(&one->drivers[i]);
 	(void)!atoll_stop(one->handle, 0, &ticket, NULL, NULL);
 	atoll_sandbox_free(one->handle);
 	free(one);
@@ -72,17 +75,28 @@ static void give_up(struct waiting_one *one)
 
 /* ---- how one comes to be ---- */
 
-static int start_driver(struct waiting_one *one)
+static void put_modules(const struct settings *settings, const char *argv[RUNTIME_ARGV_MAX])
 {
-	const struct runtime *runtime = runtime_find("python");
+	size_t count = strv_count(argv);
+
+	for (size_t i = 0; i < settings->preload_count && count + 1 < RUNTIME_ARGV_MAX; i++)
+		argv[count++] = settings->preload[i];
+	argv[count] = NULL;
+}
+
+static int start_driver(struct waiting_one *one, size_t at)
+{
+	const struct runtime *runtime = runtime_find(runtime_ahead[at]);
 	atoll_record *record = atoll_record_new(ATOLL_COMMAND);
 	const char *argv[RUNTIME_ARGV_MAX];
 	char size[RUNTIME_SIZE_MAX];
-	uint64_t ticket;
-	int r = record && runtime && runtime_make_mark(one->driver.mark) == 0 ? 0 : ATOLL_E_NO_MEMORY;
+	int r = record && runtime && runtime_make_mark(one->drivers[at].mark) == 0 ? 0 : ATOLL_E_NO_MEMORY;
 
 	if (r == 0) {
-		runtime_command(runtime, one->driver.mark, size, argv);
+		runtime_command(runtime, one->drivers[at].mark, size, argv);
+		/* The first one is Python. */
+		if (at == 0)
+			put_modules(one->daemon->settings, argv);
 		r = atoll_set_strings(record, "argv", argv, NULL);
 	}
 	if (r == 0)
@@ -90,24 +104,61 @@ static int start_driver(struct waiting_one *one)
 	if (r == 0)
 		r = atoll_set_string(record, "streams", "pipe", NULL);
 	if (r == 0)
-		r = atoll_exec(one->handle, record, &ticket, NULL, NULL);
+		r = atoll_exec(one->handle, record, &one->tickets[at], NULL, NULL);
+	if (r == 0)
+		one->drivers[at].language = runtime_ahead[at];
 	atoll_record_free(record);
+	return r;
+}
+
+static int start_drivers(struct waiting_one *one)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < AHEAD_MAX && runtime_ahead[i]; i++)
+		if (i == 0 || one->daemon->warm->wants[i])
+			r = start_driver(one, i);
 	return r;
 }
 
 /* Its text is smaller than a pipe. */
 static bool take_driver(struct waiting_one *one, atoll_record *event)
 {
-	const struct runtime *runtime = runtime_find("python");
-	uint64_t code = 0;
+	uint64_t code = 0, ticket = 0;
+	const struct runtime *runtime;
+	struct ahead *driver = NULL;
 
 	atoll_get_u64(event, "code", &code);
-	if (code || !atoll_get_u64(event, "command", &one->driver.command))
+	atoll_get_u64(event, "ticket", &ticket);
+	for (size_t i = 0; i < AHEAD_MAX; i++)
+		if (one->drivers[i].language && one->tickets[i] == ticket)
+			driver = &one->drivers[i];
+	if (code || !driver || !atoll_get_u64(event, "command", &driver->command))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(stream_keys); i++)
-		one->driver.fds[i] = atoll_take_fd(event, stream_keys[i]);
-	return runtime && one->driver.fds[0] >= 0 &&
-	       write(one->driver.fds[0], runtime->text, runtime->size) == (ssize_t)runtime->size;
+		driver->fds[i] = atoll_take_fd(event, stream_keys[i]);
+	runtime = runtime_find(driver->language);
+	return runtime && driver->fds[0] >= 0 &&
+	       write(driver->fds[0], runtime->text, runtime->size) == (ssize_t)runtime->size;
+}
+
+static void note_pid(struct waiting_one *one, atoll_record *event)
+{
+	uint64_t command = 0;
+
+	atoll_get_u64(event, "command", &command);
+	for (size_t i = 0; i < AHEAD_MAX; i++)
+		if (one->drivers[i].language && one->drivers[i].command == command)
+			atoll_get_u64(event, "pid", &one->drivers[i].pid);
+}
+
+/* All its drivers run, and have their texts. */
+static bool is_ready(const struct waiting_one *one)
+{
+	for (size_t i = 0; i < AHEAD_MAX; i++)
+		if (one->drivers[i].language && !one->drivers[i].pid)
+			return false;
+	return one->drivers[0].language;
 }
 
 /* False: it comes to nothing. */
@@ -118,12 +169,11 @@ static bool hear(struct waiting_one *one, atoll_record *event)
 	atoll_get_u64(event, "event", &type);
 	switch (type) {
 	case ATOLL_EVENT_READY:
-		return start_driver(one) == 0;
+		return start_drivers(one) == 0;
 	case ATOLL_EVENT_DONE:
 		return take_driver(one, event);
 	case ATOLL_EVENT_STARTED:
-		atoll_get_u64(event, "pid", &one->driver.pid);
-		one->is_ready = true;
+		note_pid(one, event);
 		return true;
 	case ATOLL_EVENT_FAILED:
 	case ATOLL_EVENT_EXIT:
@@ -186,8 +236,8 @@ static int add(struct daemon *daemon, const struct policy_found *found)
 	if (r == 0) {
 		one->daemon = daemon;
 		one->born_ns = clock_monotonic_ns();
-		for (size_t i = 0; i < ARRAY_SIZE(one->driver.fds); i++)
-			one->driver.fds[i] = FD_NONE;
+		for (size_t i = 0; i < AHEAD_MAX; i++)
+			ahead_init(&one->drivers[i]);
 		r = str_copy(one->policy, sizeof one->policy, found->id);
 	}
 	if (r == 0)
@@ -216,7 +266,7 @@ bool warm_find(struct daemon *daemon, const char *policy, char ret_id[CREDENTIAL
 {
 	struct waiting_one *one = daemon->warm ? daemon->warm->first : NULL;
 
-	while (one && !(one->is_ready && str_equal(one->policy, policy)))
+	while (one && !(is_ready(one) && str_equal(one->policy, policy)))
 		one = one->next;
 	return one && str_copy(ret_id, CREDENTIAL_ID_SIZE, one->id) == 0;
 }
@@ -231,12 +281,23 @@ atoll_sandbox *warm_take(struct daemon *daemon, struct sandbox *sandbox)
 	if (!one)
 		return NULL;
 	take_out(daemon->warm, one);
-	sandbox->commands.ahead = one->driver;
-	if (sandbox->commands.last < one->driver.command)
-		sandbox->commands.last = one->driver.command;
+	for (size_t i = 0; i < AHEAD_MAX; i++) {
+		sandbox->commands.ahead[i] = one->drivers[i];
+		if (sandbox->commands.last < one->drivers[i].command)
+			sandbox->commands.last = one->drivers[i].command;
+	}
 	handle = one->handle;
 	free(one);
 	return handle;
+}
+
+/* A language that was wanted and not there is started ahead from now on, until nobody wants any. */
+static void note_languages(struct daemon *daemon)
+{
+	for (size_t i = 0; i < AHEAD_MAX && runtime_ahead[i]; i++)
+		if (str_equal(daemon->registry.not_ahead, runtime_ahead[i]))
+			daemon->warm->wants[i] = true;
+	daemon->registry.not_ahead[0] = 0;
 }
 
 void warm_want(struct daemon *daemon, const struct policy_found *found, bool missed)
@@ -246,6 +307,7 @@ void warm_want(struct daemon *daemon, const struct policy_found *found, bool mis
 
 	if (!warm || !daemon->settings->pool_max)
 		return;
+	note_languages(daemon);
 	if (!str_equal(warm->policy, found->id)) {
 		(void)!str_copy(warm->policy, sizeof warm->policy, found->id);
 		warm->target = 0;
@@ -294,6 +356,7 @@ uint64_t warm_tend(struct daemon *daemon)
 		if (now_ns < end_ns)
 			return next_ns < end_ns ? next_ns : end_ns;
 		warm->target = 0;
+		memset(warm->wants, 0, sizeof warm->wants);
 		end(warm->first);
 	}
 	return next_ns;

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Sandboxes of the code interpreter whose driver of Python runs already and that wait for whom they are for. Each is
- * for one creation and is a sandbox like any other: nothing in it is shared with another one. They are made under the
+ * Sandboxes of the code interpreter whose drivers run already and that wait for whom they are for: that of Python, and
+ * those of languages that were wanted lately. Each is for one creation and is a sandbox like any
+ * other: nothing in it is shared with another one, and no driver is forked from another. They are made under the
  * policy that was wanted last, as the pool's are; who sets variables for a whole sandbox gets none. They end by
  * themselves soon after this process dies. Runs in atolld.
  */

@@ -66,6 +66,8 @@ static const struct runtime runtimes[] = {
 	  "a development kit for Java (Debian's default-jdk-headless)" },
 };
 
+const char *const runtime_ahead[] = { "python", "javascript", "bash", NULL };
+
 const struct runtime *runtime_find(const char *language)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)

@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 
-enum { RUNTIME_ARGV_MAX = 8, RUNTIME_SIZE_MAX = 24, RUNTIME_MARK_SIZE = 32 };
+enum { RUNTIME_ARGV_MAX = 20, RUNTIME_SIZE_MAX = 24, RUNTIME_MARK_SIZE = 32 };
 
 /* How a driver reads what it is asked for. */
 enum runtime_form {
@@ -33,6 +33,9 @@ const struct runtime *runtime_find(const char *language);
 
 /* A mark that no other driver has, for its frames: behind 0x1e. */
 int runtime_make_mark(char out[RUNTIME_MARK_SIZE]) MUST_USE;
+
+/* Languages whose drivers may start before anybody wants them; NULL behind the last one. The first always does. */
+extern const char *const runtime_ahead[];
 
 /* Its command line; size is memory for a word of it. */
 void runtime_command(const struct runtime *runtime, const char *mark, char size[RUNTIME_SIZE_MAX],

@@ -13,10 +13,18 @@ static struct sandbox **bucket_of(const struct registry *registry, const char *i
 	return (struct sandbox **)&registry->buckets[hash % REGISTRY_BUCKETS];
 }
 
+void ahead_init(struct ahead *driver)
+{
+	*driver = (struct ahead){ 0 };
+	for (size_t i = 0; i < ARRAY_SIZE(driver->fds); i++)
+		driver->fds[i] = FD_NONE;
+}
+
 void ahead_done(struct ahead *driver)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(driver->fds); i++)
 		close_fd(&driver->fds[i]);
+	driver->language = NULL;
 	driver->command = 0;
 }
 
@@ -30,8 +38,8 @@ struct sandbox *registry_add(struct registry *registry, struct daemon *daemon, c
 	}
 	sandbox->daemon = daemon;
 	sandbox->source.fd = FD_NONE;
-	for (size_t i = 0; i < ARRAY_SIZE(sandbox->commands.ahead.fds); i++)
-		sandbox->commands.ahead.fds[i] = FD_NONE;
+	for (size_t i = 0; i < AHEAD_MAX; i++)
+		ahead_init(&sandbox->commands.ahead[i]);
 	sandbox->next_of_bucket = *bucket;
 	*bucket = sandbox;
 	sandbox->older = registry->newest;
@@ -62,7 +70,8 @@ void registry_remove(struct registry *registry, struct sandbox *sandbox)
 	else
 		registry->newest = sandbox->older;
 	registry->count--;
-	ahead_done(&sandbox->commands.ahead);
+	for (size_t i = 0; i < AHEAD_MAX; i++)
+		ahead_done(&sandbox->commands.ahead[i]);
 	kept_done(&sandbox->made);
 	kept_done(&sandbox->network);
 	free(sandbox->metrics);

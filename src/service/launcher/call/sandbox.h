@@ -43,17 +43,23 @@ struct running {
 };
 
 /* A driver of the code interpreter that was started before its sandbox was anybody's. */
+enum { AHEAD_MAX = 3 };                    /* of one sandbox */
+
 struct ahead {
-	uint64_t command, pid;             /* command 0: there is none */
+	const char *language;              /* static; NULL: there is none */
+	uint64_t command, pid;             /* command 0: it does not run yet */
 	int fds[3];                        /* owned: stdin, stdout, stderr */
 	char mark[32];
 };
+
+/* One that is none yet: it may be given to ahead_done(). */
+void ahead_init(struct ahead *driver);
 
 /* Closes the streams that nobody took, and forgets the command. */
 void ahead_done(struct ahead *driver);
 
 struct commands {
-	struct ahead ahead;
+	struct ahead ahead[AHEAD_MAX];
 	struct running *running;           /* owned */
 	uint64_t last;                     /* the highest number that an event spoke of */
 	bool is_catching_up;               /* the box is being asked which there are */
@@ -95,6 +101,7 @@ struct registry {
 	struct sandbox *buckets[REGISTRY_BUCKETS];
 	struct sandbox *oldest, *newest;
 	size_t count;
+	char not_ahead[32];        /* the language of a driver that was wanted last, and that no sandbox had */
 };
 
 /* A new one in the registry, in creating. NULL: out of memory. */

@@ -115,15 +115,26 @@ static void exec_done(struct sandbox *sandbox, struct call *call, const struct o
 		commands_lost(sandbox);
 }
 
+static struct ahead *find_ahead(struct commands *commands, const char *language)
+{
+	for (size_t i = 0; language && i < AHEAD_MAX; i++)
+		if (commands->ahead[i].command && str_equal(commands->ahead[i].language, language))
+			return &commands->ahead[i];
+	return NULL;
+}
+
 /* One that runs already and that nobody has; false: there is none. */
 static bool give_ahead(struct call *call)
 {
-	struct ahead *ahead = &call->sandbox->commands.ahead;
+	const char *language = call_string(call, "warm");
+	struct ahead *ahead = find_ahead(&call->sandbox->commands, language);
 	int fds[FRAME_FD_MAX];
 	size_t count = 0;
 	struct buf *out;
 
-	if (!ahead->command || !call_number(call, "warm", 0))
+	if (language && !ahead)
+		(void)!str_copy(call->daemon->registry.not_ahead, sizeof call->daemon->registry.not_ahead, language);
+	if (!ahead)
 		return false;
 	out = call_begin_reply(call, 200);
 	field_put_u64(out, "command", ahead->command);
@@ -277,8 +288,9 @@ void commands_ended(struct sandbox *sandbox, const atoll_record *event)
 	atoll_get_u64(event, "errno", &errnum);
 	if (command > sandbox->commands.last)
 		sandbox->commands.last = command;
-	if (command == sandbox->commands.ahead.command)
-		ahead_done(&sandbox->commands.ahead);
+	for (size_t i = 0; i < AHEAD_MAX; i++)
+		if (command == sandbox->commands.ahead[i].command)
+			ahead_done(&sandbox->commands.ahead[i]);
 	running = find_running(sandbox, command);
 	has_failed = running && running->call && errnum;
 	if (has_failed)
@@ -293,7 +305,8 @@ void commands_ended(struct sandbox *sandbox, const atoll_record *event)
 
 void commands_gone(struct sandbox *sandbox)
 {
-	ahead_done(&sandbox->commands.ahead);
+	for (size_t i = 0; i < AHEAD_MAX; i++)
+		ahead_done(&sandbox->commands.ahead[i]);
 	while (sandbox->commands.running) {
 		struct running *running = sandbox->commands.running;
 

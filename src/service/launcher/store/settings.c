@@ -156,6 +156,19 @@ static int set_host(struct settings *settings, const char *text, struct err *err
 	return 0;
 }
 
+static int set_preload(struct settings *settings, const char *text, struct err *err)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
+	if (settings->preload_count == SETTINGS_MODULES_MAX)
+		return fail(err, "preload", text, "that are too many modules");
+	if (!*text || strspn(text, letters) != strlen(text) ||
+	    str_copy(settings->preload[settings->preload_count], SETTINGS_MODULE_SIZE, text) < 0)
+		return fail(err, "preload", text, "write the name of a module of Python");
+	settings->preload_count++;
+	return 0;
+}
+
 static const struct setting {
 	const char *name;
 	set_text *set;
@@ -165,7 +178,7 @@ static const struct setting {
 	{ "tls_cert", set_certificate, false }, { "tls_key", set_key, false }, { "hosts", set_host, true },
 	{ "beyond_loopback", set_beyond, false }, { "sandboxes", set_sandboxes, false },
 	{ "connections", set_connections, false }, { "pool", set_pool, false }, { "kept", set_kept, false },
-	{ "snapshots", set_snapshots, false }, { "pressure", set_pressure, false },
+	{ "preload", set_preload, true }, { "snapshots", set_snapshots, false }, { "pressure", set_pressure, false },
 };
 
 /* ---- the file ---- */

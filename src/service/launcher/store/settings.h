@@ -14,7 +14,10 @@
 #include "base/err.h"
 #include "base/options.h"
 
-enum { SETTINGS_PORT = 49982, SETTINGS_HOST_MAX = 256, SETTINGS_NAMES_MAX = 16 };
+enum {
+	SETTINGS_PORT = 49982, SETTINGS_HOST_MAX = 256, SETTINGS_NAMES_MAX = 16,
+	SETTINGS_MODULES_MAX = 8, SETTINGS_MODULE_SIZE = 64,
+};
 
 /* As they stand on the command line; NULL or 0: not said. The file has the same names, with "_" for "-". */
 struct settings_options {
@@ -37,6 +40,8 @@ struct settings {
 	uint64_t kept_max;                   /* so many that ended last keep their logs */
 	uint64_t snapshots_max;              /* of one owner */
 	uint64_t pressure_max;               /* percent of time waited for memory at which nothing more is made */
+	char preload[SETTINGS_MODULES_MAX][SETTINGS_MODULE_SIZE];   /* modules of Pythons that are started ahead */
+	size_t preload_count;
 	uint64_t pool_max;                   /* so many sandboxes may wait behind their walls; 0: none */
 };
 

@@ -43,13 +43,15 @@ static void nothing_said_is_loopback(void **state)
 static void options_replace_the_file(void **state)
 {
 	const char *text = "listen: \"[::1]:1234\"\ndomain: sandboxes.example\nhosts: [a.example, b.example]\n"
-			   "pool: 3\nkept: 0\nsnapshots: 5\n";
+			   "pool: 3\nkept: 0\nsnapshots: 5\npreload: [numpy, matplotlib.pyplot]\n";
 
 	assert_int_equal(load(text, (struct settings_options){ 0 }), 0);
 	assert_string_equal(settings.address, "::1");
 	assert_int_equal(settings.port, 1234);
 	assert_int_equal(settings.host_count, 2);
 	assert_int_equal(settings.pool_max, 3);
+	assert_int_equal(settings.preload_count, 2);
+	assert_string_equal(settings.preload[1], "matplotlib.pyplot");
 	assert_true(settings.kept_max == 0 && settings.snapshots_max == 5);
 	assert_int_equal(load(text, (struct settings_options){ .listen = "127.0.0.2:5", .pool = "0" }), 0);
 	assert_string_equal(settings.address, "127.0.0.2");
@@ -89,7 +91,8 @@ static void wrong_settings_are_named(void **state)
 		{ "domain: A\n", "domain" }, { "hosts: x\n", "hosts" }, { "hosts: [\"a:1\"]\n", "hosts" },
 		{ "policy: a/b\n", "policy" }, { "tls_cert: a\n", "tls-cert" }, { "beyond_loopback: maybe\n", "maybe" },
 		{ "sandboxes: 0\n", "sandboxes" }, { "connections: -1\n", "connections" }, { "- a\n", "mapping" },
-		{ "pool: 257\n", "pool" }, { "pressure: 101\n", "pressure" }, { "kept: 1000001\n", "kept" },
+		{ "pool: 257\n", "pool" }, { "preload: [\"a;b\"]\n", "preload" },
+		{ "pressure: 101\n", "pressure" }, { "kept: 1000001\n", "kept" },
 		{ "snapshots: many\n", "snapshots" },
 	};
 
