@@ -311,7 +311,7 @@ static void run_code_options(struct walk *walk, struct command *command, uint32_
 		struct nested nested = { .language = LANGUAGE_UNKNOWN };
 		struct word code;
 
-		if (!code_option(command->words, command->count, at, &code, &nested.language))
+		if (!code_option(walk->judgement->tables, command->words, at, &code, &nested.language))
 			continue;
 		nested.code = &code;
 		run_code(walk, command, index, nested);

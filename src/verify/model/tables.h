@@ -79,6 +79,26 @@ struct trial {
 	const char *verbs;   /* the first word must be one of them; NULL: whichever */
 };
 
+/* What of a program's words is code. The first row that fits decides. */
+struct code_option {
+	const char *name;
+	const char *begins; /* what the code begins with there, and is none of it */
+	const char *option; /* the word before, or, with a "=" behind it, how the word itself begins; NULL: any */
+	enum verify_language language;
+};
+
+/* A line of an editor that is code, by how it begins. */
+struct editor_line {
+	const char *name;
+	enum verify_language language;
+};
+
+/* Editors of one family: what stands behind one of the options, or a +, is a line of theirs. */
+struct editor_tables {
+	struct vec names, options; /* of const char * */
+	struct vec lines;          /* of struct editor_line */
+};
+
 enum effect_kind {
 	EFFECT_NONE,	   /* of no interest; no OP_CALL for it */
 	EFFECT_SHELL,	   /* target: a text for the shell */
@@ -181,6 +201,8 @@ struct tables {
 	struct vec wrappers;                              /* of struct wrapper */
 	struct vec trials;                                /* of struct trial */
 	struct vec verbs_first;                           /* of const char *: programs that read all options first */
+	struct vec code_options;                          /* of struct code_option; several may have one name */
+	struct editor_tables editors;
 	struct vec transfers[TRANSFER_PROGRAM_COUNT];     /* of struct transfer_option */
 	struct language_tables languages[LANGUAGE_COUNT]; /* of Python and JavaScript */
 };

@@ -12,7 +12,7 @@
  * stay where they are in the bytes.
  */
 
-enum { FORM_VERSION = 4 };
+enum { FORM_VERSION = 5 };
 
 struct condition_form {
 	uint32_t kinds, context, without_context, traits, without_traits, words, without_words, is_unknown;

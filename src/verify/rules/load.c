@@ -317,6 +317,8 @@ static void read_file_class(struct loader *loader, const struct node *node, void
 static const struct key file_keys[] = {
 	{ "atoll-verify", 0, read_version },
 	{ "class", 0, read_file_class },
+	{ "code-options", 0, tables_read_code_options },
+	{ "editors", 0, tables_read_editors },
 	{ "languages", 0, tables_read_languages },
 	{ "lists", 0, read_lists },
 	{ "programs", 0, tables_read_programs },

@@ -129,6 +129,32 @@ static bool set_effect(void *to, const void *from)
 	       numbers->traits <= TRAITS_ALL;
 }
 
+static bool set_language(uint32_t number, enum verify_language *language)
+{
+	*language = (enum verify_language)number;
+	return number < LANGUAGE_COUNT;
+}
+
+static void get_code_option(const void *from, void *to)
+{
+	*(uint32_t *)to = ((const struct code_option *)from)->language;
+}
+
+static bool set_code_option(void *to, const void *from)
+{
+	return set_language(*(const uint32_t *)from, &((struct code_option *)to)->language);
+}
+
+static void get_editor_line(const void *from, void *to)
+{
+	*(uint32_t *)to = ((const struct editor_line *)from)->language;
+}
+
+static bool set_editor_line(void *to, const void *from)
+{
+	return set_language(*(const uint32_t *)from, &((struct editor_line *)to)->language);
+}
+
 static const struct row_form programs = {
 	sizeof(struct program_effect), sizeof(struct program_numbers), false,
 	{ 0, offsetof(struct program_effect, valued), offsetof(struct program_effect, only_with) }, 3, 2,
@@ -145,6 +171,14 @@ static const struct row_form trials = {
 	sizeof(struct trial), 0, true,
 	{ 0, offsetof(struct trial, letters), offsetof(struct trial, options), offsetof(struct trial, valued),
 	  offsetof(struct trial, verbs) }, 5, 4,
+};
+static const struct row_form code_options = {
+	sizeof(struct code_option), sizeof(uint32_t), false,
+	{ 0, offsetof(struct code_option, begins), offsetof(struct code_option, option) }, 3, 2,
+	get_code_option, set_code_option,
+};
+static const struct row_form editor_lines = {
+	sizeof(struct editor_line), sizeof(uint32_t), true, { 0 }, 1, 1, get_editor_line, set_editor_line,
 };
 static const struct row_form calls = {
 	sizeof(struct effect), sizeof(struct effect_numbers), true,
@@ -233,6 +267,10 @@ static const struct part parts[] = {
 	{ offsetof(struct tables, wrappers), &wrappers },
 	{ offsetof(struct tables, trials), &trials },
 	{ offsetof(struct tables, verbs_first), &sorted_names },
+	{ offsetof(struct tables, code_options), &code_options },
+	{ offsetof(struct tables, editors.names), &sorted_names },
+	{ offsetof(struct tables, editors.options), &sorted_names },
+	{ offsetof(struct tables, editors.lines), &editor_lines },
 	{ offsetof(struct tables, transfers[TRANSFER_CURL]), &transfers },
 	{ offsetof(struct tables, transfers[TRANSFER_WGET]), &transfers },
 	LANGUAGE_PARTS(LANGUAGE_PYTHON),

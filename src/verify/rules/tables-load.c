@@ -127,11 +127,12 @@ static const struct key program_keys[] = {
 	{ "valued", offsetof(struct program_draft, row.valued), read_text },
 };
 
-static void read_program_row(struct loader *loader, const struct node *node, const char *name)
+static void read_program_row(struct loader *loader, const struct node *node, const char *name, void *target)
 {
 	struct program_draft draft = { .row = { .name = name, .valued = no_options } };
 	struct program_effect *row;
 
+	(void)target;
 	read_map(loader, node, program_keys, ARRAY_SIZE(program_keys), &draft);
 	draft.row.traits = plain_bits(loader, node, draft.traits);
 	if (!draft.has_kind)
@@ -141,18 +142,25 @@ static void read_program_row(struct loader *loader, const struct node *node, con
 		*row = draft.row;
 }
 
+typedef void row_reader(struct loader *loader, const struct node *node, const char *name, void *target);
+
+/* A name has one row, or a list of them. */
+static void read_row_or_rows(struct loader *loader, const struct node *node, const char *name, void *target,
+			     row_reader *read)
+{
+	if (node->kind != NODE_LIST)
+		read(loader, node, name, target);
+	for (const struct node *item = node->kind == NODE_LIST ? node->first : NULL; item; item = item->next)
+		read(loader, item, name, target);
+}
+
 static void read_program(struct loader *loader, const struct node *node, const char *name, void *target)
 {
-	(void)target;
-	if (node->kind != NODE_LIST)
-		read_program_row(loader, node, name);
-	for (const struct node *item = node->kind == NODE_LIST ? node->first : NULL; item; item = item->next)
-		read_program_row(loader, item, name);
+	read_row_or_rows(loader, node, name, target, read_program_row);
 }
 
 /* Calls what reads a row for each key of a mapping: its name. */
-static void read_rows(struct loader *loader, const struct node *node, void *target,
-		      void (*read)(struct loader *loader, const struct node *node, const char *name, void *target))
+static void read_rows(struct loader *loader, const struct node *node, void *target, row_reader *read)
 {
 	if (!read_want(loader, node, NODE_MAP, "a mapping of names"))
 		return;
@@ -309,6 +317,74 @@ void tables_read_verbs_first(struct loader *loader, const struct node *node, voi
 	read_names(loader, node, &loader->rules->tables.verbs_first);
 }
 
+/* ---- code in options ---- */
+
+static void read_code_language(struct loader *loader, const struct node *node, void *target)
+{
+	static const char *const names[] = { "shell", "python", "javascript", "other" };
+	static const enum verify_language languages[] = { LANGUAGE_SHELL, LANGUAGE_PYTHON, LANGUAGE_JAVASCRIPT,
+							  LANGUAGE_OTHER };
+	int at = read_choice(loader, node, "language", names, ARRAY_SIZE(names));
+
+	*(enum verify_language *)target = at < 0 ? LANGUAGE_OTHER : languages[at];
+}
+
+static const struct key code_option_keys[] = {
+	{ "begins", offsetof(struct code_option, begins), read_text },
+	{ "language", offsetof(struct code_option, language), read_code_language },
+	{ "option", offsetof(struct code_option, option), read_text },
+};
+
+static void read_code_option_row(struct loader *loader, const struct node *node, const char *name, void *target)
+{
+	struct code_option draft = { name, no_options, NULL, LANGUAGE_UNKNOWN }, *row;
+
+	(void)target;
+	read_map(loader, node, code_option_keys, ARRAY_SIZE(code_option_keys), &draft);
+	if (!draft.language || (!draft.option && !*draft.begins))
+		diag_add(loader->diags, node->place, "code needs a language, and option or begins");
+	row = add_row(loader, node, &loader->rules->tables.code_options, sizeof *row);
+	if (row)
+		*row = draft;
+}
+
+static void read_code_option(struct loader *loader, const struct node *node, const char *name, void *target)
+{
+	read_row_or_rows(loader, node, name, target, read_code_option_row);
+}
+
+void tables_read_code_options(struct loader *loader, const struct node *node, void *target)
+{
+	read_rows(loader, node, target, read_code_option);
+}
+
+static void read_editor_line(struct loader *loader, const struct node *node, const char *name, void *target)
+{
+	struct editor_line *row = add_row(loader, node, target, sizeof *row);
+
+	if (!row)
+		return;
+	row->name = name;
+	read_code_language(loader, node, &row->language);
+}
+
+static void read_editor_lines(struct loader *loader, const struct node *node, void *target)
+{
+	read_rows(loader, node, target, read_editor_line);
+}
+
+void tables_read_editors(struct loader *loader, const struct node *node, void *target)
+{
+	static const struct key keys[] = {
+		{ "lines", offsetof(struct editor_tables, lines), read_editor_lines },
+		{ "names", offsetof(struct editor_tables, names), read_names },
+		{ "options", offsetof(struct editor_tables, options), read_names },
+	};
+
+	(void)target;
+	read_map(loader, node, keys, ARRAY_SIZE(keys), &loader->rules->tables.editors);
+}
+
 /* ---- languages ---- */
 
 static void read_effect_kind(struct loader *loader, const struct node *node, void *target)
@@ -462,6 +538,10 @@ void tables_finish(struct tables *tables, struct diags *diags)
 	finish_rows(diags, &tables->wrappers, sizeof(struct wrapper));
 	finish_rows(diags, &tables->trials, sizeof(struct trial));
 	finish_rows(diags, &tables->verbs_first, sizeof(const char *));
+	tables_sort(&tables->code_options, sizeof(struct code_option));
+	finish_rows(diags, &tables->editors.names, sizeof(const char *));
+	finish_rows(diags, &tables->editors.options, sizeof(const char *));
+	finish_rows(diags, &tables->editors.lines, sizeof(struct editor_line));
 	for (size_t i = 0; i < TRANSFER_PROGRAM_COUNT; i++)
 		finish_rows(diags, &tables->transfers[i], sizeof(struct transfer_option));
 	for (size_t i = 0; i < LANGUAGE_COUNT; i++) {

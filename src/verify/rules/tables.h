@@ -10,6 +10,8 @@
 #include "wire/frame.h"
 
 /* For the keys of a file that are called so; target is not used. */
+void tables_read_code_options(struct loader *loader, const struct node *node, void *target);
+void tables_read_editors(struct loader *loader, const struct node *node, void *target);
 void tables_read_programs(struct loader *loader, const struct node *node, void *target);
 void tables_read_transfers(struct loader *loader, const struct node *node, void *target);
 void tables_read_trials(struct loader *loader, const struct node *node, void *target);
@@ -20,7 +22,10 @@ void tables_read_languages(struct loader *loader, const struct node *node, void 
 /* Sorts them once all files are there; two rows of one name are errors in diags. */
 void tables_finish(struct tables *tables, struct diags *diags);
 
-/* Whether there is any program, wrapper, transfer, trial, and any call of each language: judging without is blind. */
+/*
+ * Whether there is any program, wrapper, transfer, trial, code option, line of an editor, and any call of each
+ * language: judging without is blind.
+ */
 bool tables_are_whole(const struct tables *tables);
 
 /* As fields of a frame (doc/format/verify-rules.md). */

@@ -25,6 +25,8 @@
 	"programs: {rm: {does: remove}, b: [{does: read}, {does: write, to: last}], c: {like: curl}}\n"                \
 	"trials: {t: {options: --try, valued: a b}}\n"                                                                 \
 	"wrappers: {w: {}}\n"                                                                                          \
+	"code-options: {g: [{option: -x, begins: '!', language: shell}, {begins: 'py ', language: python}]}\n"        \
+	"editors: {names: [v], options: [-c], lines: {'!': shell}}\n"                                                 \
 	"transfers: {curl: {sent: -d}, wget: {written: [-O]}}\n"                                                       \
 	"languages:\n"                                                                                                 \
 	"  python: {calls: {z.y: {does: call}, a.b: {does: read, target: 1/path, traits: recursive}}}\n"              \
@@ -66,6 +68,11 @@ static void what_is_wrong_is_refused(void **state)
 		{ "trials: {t: {options: -n}, t: {letters: n}}", "tables:0: there are two rows of \"t\"" },
 		{ "verbs-first: [git, git]", "tables:0: there are two rows of \"git\"" },
 		{ "wrappers: {w: {}, w: {}}", "tables:0: there are two rows of \"w\"" },
+		{ "code-options: {g: {option: -x}}", "own.yaml:2: code needs a language, and option or begins" },
+		{ "code-options: {g: {language: shell}}", "own.yaml:2: code needs a language, and option or begins" },
+		{ "code-options: {g: {begins: a, language: c}}", "own.yaml:2: \"c\" is no language" },
+		{ "editors: {names: [v, v]}", "tables:0: there are two rows of \"v\"" },
+		{ "editors: {lines: {a: shell, b: c}}", "own.yaml:2: \"c\" is no language" },
 		{ "transfers: {curl: {sent: data}}", "own.yaml:2: an option begins with \"-\"" },
 		{ "transfers: {curl: {sent: -d, other: -d}}", "tables:0: there are two rows of \"-d\"" },
 		{ "transfers: {lynx: {}}", "own.yaml:2: \"lynx\" is no key here" },
@@ -108,6 +115,7 @@ static void they_come_back_from_bytes(void **state)
 	char message[200];
 	struct rules *rules = load(HEAD RULE ROWS, message), *again;
 	const struct tables *tables;
+	const struct code_option *option;
 	const struct effect *call;
 	struct buf bytes;
 
@@ -129,6 +137,16 @@ static void they_come_back_from_bytes(void **state)
 	assert_int_equal(TABLES_FIND(struct program_effect, &tables->programs, "b")[0].kind, OP_READ);
 	assert_int_equal(TABLES_FIND(struct program_effect, &tables->programs, "b")[1].kind, OP_WRITE);
 	assert_int_equal(TABLES_FIND(struct program_effect, &tables->programs, "c")->like, LIKE_CURL);
+	option = TABLES_FIND(struct code_option, &tables->code_options, "g");
+	assert_non_null(option);
+	assert_string_equal(option[0].option, "-x");
+	assert_string_equal(option[0].begins, "!");
+	assert_int_equal(option[0].language, LANGUAGE_SHELL);
+	assert_null(option[1].option);
+	assert_int_equal(option[1].language, LANGUAGE_PYTHON);
+	assert_non_null(TABLES_FIND(char *, &tables->editors.names, "v"));
+	assert_non_null(TABLES_FIND(char *, &tables->editors.options, "-c"));
+	assert_int_equal(TABLES_FIND(struct editor_line, &tables->editors.lines, "!")->language, LANGUAGE_SHELL);
 	assert_string_equal(TABLES_FIND(struct name_alias, &tables->languages[LANGUAGE_JAVASCRIPT].aliases, "p")->means,
 			    "q");
 	rules_free(again);
