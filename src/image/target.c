@@ -130,37 +130,46 @@ static int count(struct image_target *target, uint64_t *counter)
 	return 0;
 }
 
-int image_put_directory(struct image_target *target, const char *path, mode_t mode)
+/* Counts the entry, and makes its place free. The directory that it is in, or -errno; *ret_is_there: a directory is. */
+static int begin_entry(struct image_target *target, uint64_t *counter, const char *path, bool is_directory,
+		       const char **ret_name, bool *ret_is_there)
 {
-	const mode_t taken = (mode & 01777) | 0700;
 	cleanup_fd int parent = FD_NONE;
-	const char *name;
-	int r = count(target, &target->counts.directories);
+	int r = count(target, counter);
 
 	if (r < 0)
 		return r;
-	parent = open_parent(target, path, &name);
-	r = parent < 0 ? parent : make_room(parent, name, true);
-	if (r < 0)
-		return r;
+	parent = open_parent(target, path, ret_name);
+	if (parent < 0)
+		return parent;
+	r = make_room(parent, *ret_name, is_directory);
+	*ret_is_there = r > 0;
+	return r < 0 ? r : take_fd(&parent);
+}
+
+int image_put_directory(struct image_target *target, const char *path, mode_t mode)
+{
+	const mode_t taken = (mode & 01777) | 0700;
+	const char *name;
+	bool is_there;
+	cleanup_fd int parent = begin_entry(target, &target->counts.directories, path, true, &name, &is_there);
+
+	if (parent < 0)
+		return parent;
 	identify(target, 'd', path, &taken, sizeof taken);
-	if (r == 0 && mkdirat(parent, name, 0700) < 0)
+	if (!is_there && mkdirat(parent, name, 0700) < 0)
 		return -errno;
 	return fchmodat(parent, name, taken, 0) < 0 ? -errno : 0;
 }
 
 int image_put_symlink(struct image_target *target, const char *path, const char *text)
 {
-	cleanup_fd int parent = FD_NONE;
 	const char *name;
-	int r = count(target, &target->counts.links);
+	bool is_there;
+	cleanup_fd int parent = begin_entry(target, &target->counts.links, path, false, &name, &is_there);
 
-	if (r < 0)
-		return r;
-	parent = open_parent(target, path, &name);
-	r = parent < 0 ? parent : make_room(parent, name, false);
-	if (r < 0)
-		return r;
+	if (parent < 0)
+		return parent;
 	identify(target, 'l', path, text, strlen(text) + 1);
 	return symlinkat(text, parent, name) < 0 ? -errno : 0;
 }
@@ -192,17 +201,13 @@ int image_put_link(struct image_target *target, const char *path, const char *to
 int image_put_file(struct image_target *target, const char *path, mode_t mode)
 {
 	const mode_t taken = (mode & 0777) | 0400;
-	cleanup_fd int parent = FD_NONE;
-	cleanup_fd int fd = FD_NONE;
 	const char *name;
-	int r = count(target, &target->counts.files);
+	bool is_there;
+	cleanup_fd int parent = begin_entry(target, &target->counts.files, path, false, &name, &is_there);
+	cleanup_fd int fd = FD_NONE;
 
-	if (r < 0)
-		return r;
-	parent = open_parent(target, path, &name);
-	r = parent < 0 ? parent : make_room(parent, name, false);
-	if (r < 0)
-		return r;
+	if (parent < 0)
+		return parent;
 	identify(target, 'f', path, &taken, sizeof taken);
 	fd = fd_open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (fd < 0)
