@@ -69,6 +69,8 @@ struct move {
 	int dir_fd[2];               /* owned */
 	char name[2][NAME_MAX + 1];
 	char *path[2];               /* owned: as seen inside */
+	bool has_target;             /* an empty directory is at the new place */
+	struct stat target;
 	const char *call;            /* static: its name */
 	pid_t child;
 	int link_fd;                 /* owned */
@@ -148,6 +150,7 @@ static struct stage_move plan(const struct move *move)
 		.to_fd = move->dir_fd[1],
 		.to = move->name[1],
 		.is_exchange = move->flags & RENAME_EXCHANGE,
+		.target = move->has_target ? &move->target : NULL,
 		.deadline_ns = clock_monotonic_ns() + RUN_MS * (uint64_t)MS_NS,
 	};
 }
@@ -310,6 +313,9 @@ static int freeze_for(struct move *move)
 
 	if (r == -EBUSY)
 		return 0; /* another one holds it: moves_check() tries again */
+	/* Now nothing changes any more. Who takes the move back knows of this place only what is remembered here. */
+	move->has_target = fstatat(move->dir_fd[1], move->name[1], &move->target, AT_SYMLINK_NOFOLLOW) == 0 &&
+			   S_ISDIR(move->target.st_mode);
 	if (r < 0 || send_state(move->link_fd, MOVE_GO, 0) < 0)
 		return finish(move, EXDEV);
 	move->phase = PHASE_MOVES;

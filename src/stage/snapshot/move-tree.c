@@ -528,6 +528,18 @@ static int exchange(struct mover *mover, const struct stage_move *move)
 	return r < 0 && exchange_back(move) < 0 ? -EIO : r;
 }
 
+/* The directory that was replaced: with its mode and owner. */
+static int restore_target(const struct stage_move *move, const struct stat *target)
+{
+	if (mkdirat(move->to_fd, move->to, 0700) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	/* The owner first: its change takes set-id bits away. */
+	if (fchownat(move->to_fd, move->to, target->st_uid, target->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchmodat(move->to_fd, move->to, target->st_mode & MODE_BITS, 0) < 0)
+		return -errno;
+	return 0;
+}
+
 static int replace(struct mover *mover, const struct stage_move *move)
 {
 	struct stat target;
@@ -537,9 +549,7 @@ static int replace(struct mover *mover, const struct stage_move *move)
 	if (has_target && unlinkat(move->to_fd, move->to, AT_REMOVEDIR) < 0)
 		return -errno;
 	r = move_to_free(mover, move->from_fd, move->from, move->to_fd, move->to);
-	if (r < 0 && has_target && mkdirat(move->to_fd, move->to, target.st_mode & MODE_BITS) < 0)
-		return -EIO;
-	return r;
+	return r < 0 && has_target && restore_target(move, &target) < 0 ? -EIO : r;
 }
 
 int stage_move_run(const struct stage_move *move)
@@ -557,8 +567,12 @@ int stage_move_run(const struct stage_move *move)
 
 int stage_move_take_back(const struct stage_move *move)
 {
-	return move->is_exchange ? exchange_back(move) :
-				   move_back(move, move->from_fd, move->from, move->to_fd, move->to);
+	int r;
+
+	if (move->is_exchange)
+		return exchange_back(move);
+	r = move_back(move, move->from_fd, move->from, move->to_fd, move->to);
+	return r == 0 && move->target ? restore_target(move, move->target) : r;
 }
 
 int stage_move_settle(const struct stage_move *move)

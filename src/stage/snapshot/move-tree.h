@@ -14,11 +14,15 @@
 
 #include "base/cleanup.h"
 
+struct stat;
+
 /* Both directories lie on one mount. Names have no slash. */
 struct stage_move {
 	int from_fd, to_fd;          /* borrowed, O_PATH */
 	const char *from, *to;       /* borrowed */
 	bool is_exchange;            /* RENAME_EXCHANGE */
+	/* The empty directory at the new place, which stage_move_take_back() makes again; NULL: there was none. */
+	const struct stat *target;   /* borrowed */
 	/*
 	 * Files that stay the same inode, by their numbers (borrowed, ascending): who has them open or watches them
 	 * would notice. keeps_all: every file.

@@ -237,18 +237,34 @@ static bool move_for(const struct stage_move *move, long us)
 	return !WIFSIGNALED(status);
 }
 
-static void check_kills(bool is_exchange)
+/* The empty directory that a move replaces. */
+static void make_target(struct stat *ret_target)
 {
-	const struct stage_move move = plan(is_exchange);
-	const struct stage_move back = { .from_fd = mount_fd, .from = "new", .to_fd = mount_fd, .to = "old" };
-	char *before = describe(), *after;
+	assert_int_equal(mkdirat(mount_fd, "new", 0700), 0);
+	assert_int_equal(fchmodat(mount_fd, "new", 01711, 0), 0);
+	assert_int_equal(fstatat(mount_fd, "new", ret_target, 0), 0);
+}
 
+static void check_kills(bool is_exchange, bool has_target)
+{
+	struct stat target;
+	struct stage_move move = plan(is_exchange);
+	const struct stage_move back = { .from_fd = mount_fd, .from = "new", .to_fd = mount_fd, .to = "old" };
+	char *before, *after;
+
+	if (has_target) {
+		make_target(&target);
+		move.target = &target;
+	}
+	before = describe();
 	assert_int_equal(stage_move_prepare(&move), 0);
 	for (long us = 100; us < 20000; us += us / 2) {
 		if (move_for(&move, us)) {
 			assert_int_equal(stage_move_settle(&move), 0);
 			assert_int_equal(stage_move_run(is_exchange ? &move : &back), 0);
 			assert_int_equal(stage_move_settle(&move), 0);
+			if (has_target)
+				make_target(&target);
 		} else {
 			assert_int_equal(stage_move_take_back(&move), 0);
 		}
@@ -261,12 +277,35 @@ static void check_kills(bool is_exchange)
 
 static void test_what_was_killed_is_taken_back(void **state)
 {
-	check_kills(false);
+	check_kills(false, false);
+}
+
+static void test_a_directory_that_was_replaced_is_there_again(void **state)
+{
+	check_kills(false, true);
+}
+
+static void test_a_move_that_is_over_is_taken_back(void **state)
+{
+	struct stat target;
+	struct stage_move move = plan(false);
+	char *before, *after;
+
+	make_target(&target);
+	move.target = &target;
+	before = describe();
+	assert_int_equal(stage_move_prepare(&move), 0);
+	assert_int_equal(stage_move_run(&move), 0);
+	assert_int_equal(stage_move_take_back(&move), 0);
+	after = describe();
+	assert_string_equal(before, after);
+	free(after);
+	free(before);
 }
 
 static void test_an_exchange_that_was_killed_is_taken_back(void **state)
 {
-	check_kills(true);
+	check_kills(true, false);
 }
 
 /* Killed behind its last step, and before anybody was told. */
@@ -317,6 +356,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_in_the_way, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_time_that_is_up_takes_it_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_was_killed_is_taken_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_directory_that_was_replaced_is_there_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_move_that_is_over_is_taken_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_an_exchange_that_was_killed_is_taken_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_an_exchange_that_is_over_is_taken_back, setup, teardown),
 	};
