@@ -39,7 +39,7 @@ static void look_at(const struct files_request *request)
 static void try_request(struct frame *frame)
 {
 	struct files_request request, again;
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 	struct frame encoded;
 
 	if (files_request_get(frame, &request) < 0)

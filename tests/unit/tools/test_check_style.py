@@ -79,6 +79,17 @@ def test_not_banned(tree, call):
     assert tree.findings() == ""
 
 
+@pytest.mark.parametrize("first, fails", [
+    ("\tcleanup_buf struct buf out;\n\n\tif (!a)\n\t\treturn 0;\n\tbuf_init(&out, 1);\n", True),
+    ("\tcleanup_fd int fd, out;\n\n\tif (!a)\n\t\treturn 0;\n\tout = 1;\n", True),
+    ("\tcleanup_buf struct buf out = { 0 };\n\n\tif (!a)\n\t\treturn 0;\n\tbuf_init(&out, 1);\n", False),
+    ("\tcleanup_buf struct buf out;\n\n\tbuf_init(&out, 1);\n\tif (!a)\n\t\treturn 0;\n", False),
+])
+def test_what_is_freed_has_a_value(tree, first, fails):
+    source(tree, f"int f(int a)\n{{\n{first}\treturn 1;\n}}\n")
+    assert ("[cleanup]" in tree.findings()) == fails
+
+
 @pytest.mark.parametrize("path, fails", [("src/base/a.c", True), ("src/os/a.c", False)])
 def test_raw_open(tree, path, fails):
     source(tree, "int f(int a)\n{\n\treturn openat(a, b, c);\n}\n", path)

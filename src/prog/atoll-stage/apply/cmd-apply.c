@@ -228,7 +228,7 @@ static int make_branch(struct job *job, const struct path_filter *filter, const 
 static void say_patch(const struct job *job, size_t files)
 {
 	const char *path = job->given->patch;
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = { 0 };
 
 	if (str_equal(path, "-"))
 		return;

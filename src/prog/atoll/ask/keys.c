@@ -48,7 +48,7 @@ static int say_text(const char *text, struct err *err)
 
 int keys_prompt(struct keys *keys, struct err *err)
 {
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = { 0 };
 
 	if (!keys->is_on || !keys->count || str_equal(keys->asked, keys->open[0].name))
 		return 0;
