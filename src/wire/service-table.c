@@ -211,6 +211,41 @@ static const struct service_field interpret_request[] = {
 static const struct service_field dial_reply[] = {
 	HANDLE("socket", "connected"), TEXT("mask_host", LINE, NAME_BYTES, "the Host to say; ${PORT}"), END };
 
+#define FUNCTION TEXT("function", REQUIRED | LINE, 64, "its name, or its id")
+#define FUNCTION_SETTINGS \
+	TEXT("name", REQUIRED | LINE, 64, ""), TEXT("runtime", REQUIRED | LINE, 16, "python, javascript or exec"), \
+	TEXT("entry", REQUIRED | LINE, NAME_BYTES, "FILE:FUNCTION, or an executable file"), \
+	NUMBER("memory_mb", 1 << 20, "of one invocation; what the policy says"), \
+	NUMBER("timeout_ms", DAY_MS, "of one invocation"), \
+	NUMBER("concurrency", 1000, "as many invocations at once"), NETWORK
+
+static const struct service_field function_deploy[] = {
+	FUNCTION_SETTINGS, LIST("env", 0, 256, "NAME=value"), END };
+static const struct service_field function_file[] = {
+	TEXT("function", ID, SERVICE_ID_MAX, "its id"), HANDLE("file", "to write the archive to"), END };
+static const struct service_field function_named[] = { FUNCTION, END };
+static const struct service_field function_values[] = {
+	TEXT("function", LINE, 64, "its id"), FUNCTION_SETTINGS, LIST("env", LINE, 256, "names"),
+	NUMBER("created_ms", LONGEST, "since 1970"), NUMBER("invocations", LONGEST, ""), NUMBER("errors", LONGEST, ""),
+	NUMBER("cold", LONGEST, "that waited for a start"), NUMBER("p50_us", LONGEST, "of the last 256"),
+	NUMBER("p95_us", LONGEST, "of them"), NUMBER("running", LONGEST, ""),
+	NUMBER("warm", LONGEST, "that wait"), END };
+static const struct service_field function_streams[] = {
+	NEEDED("invocation", LONGEST, "its number"), STREAMS, SWITCH("cold", "1: it waited for a start"),
+	SWITCH("json", "1: the result is JSON"), END };
+static const struct service_field function_end[] = {
+	NEEDED("invocation", LONGEST, "its number"), SWITCH("cancelled", "1: nobody wants its result"),
+	SWITCH("failed", "1: it gave no result"),
+	TEXT("log", 0, 8192, "the beginning of what it wrote to standard error"),
+	NUMBER("dropped", LONGEST, "bytes of it that are not kept"), END };
+static const struct service_field function_ended[] = {
+	NUMBER("exit", 255, "its exit code"), NUMBER("signal", 128, "that ended it"),
+	TEXT("ended", LINE, 32, "exit, signal, time, memory, cancelled, …"), NUMBER("us", LONGEST, "how long"), END };
+static const struct service_field function_log[] = {
+	NUMBER("invocation", LONGEST, ""), NUMBER("time_ms", LONGEST, "since 1970"), NUMBER("us", LONGEST, "how long"),
+	SWITCH("cold", ""), NUMBER("exit", 255, ""), NUMBER("signal", 128, ""), TEXT("ended", LINE, 32, ""),
+	TEXT("log", 0, 8192, ""), NUMBER("dropped", LONGEST, "bytes"), END };
+
 enum { KEY = SERVICE_BY_KEY, TOKEN = SERVICE_BY_TOKEN, SIGNED = SERVICE_BY_TOKEN | SERVICE_BY_SIGNATURE,
 	ANYONE = SERVICE_BY_NOTHING };
 
@@ -259,6 +294,14 @@ static const struct service_rule rules[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_UNWATCH] = { "file.unwatch", TOKEN, unwatch_request, nothing },
 	[SERVICE_DIAL] = { "port.connect", ANYONE, dial_request, dial_reply },
 	[SERVICE_INTERPRET] = { "interpreter.use", ANYONE, interpret_request, nothing },
+	[SERVICE_FUNCTION_DEPLOY] = { "function.deploy", KEY, function_deploy, function_file },
+	[SERVICE_FUNCTION_COMMIT] = { "function.commit", KEY, function_named, function_values },
+	[SERVICE_FUNCTIONS] = { "function.list", KEY, page_request, rows_next, function_values },
+	[SERVICE_FUNCTION_GET] = { "function.get", KEY, function_named, function_values },
+	[SERVICE_FUNCTION_DELETE] = { "function.delete", KEY, function_named, nothing },
+	[SERVICE_FUNCTION_INVOKE] = { "function.invoke", KEY, function_named, function_streams },
+	[SERVICE_FUNCTION_END] = { "function.end", ANYONE, function_end, function_ended },
+	[SERVICE_FUNCTION_LOGS] = { "function.logs", KEY, function_named, rows_only, function_log },
 };
 
 static const struct service_field exit_event[] = { SANDBOX, COMMAND, ENDED, END };

@@ -78,6 +78,15 @@ enum service_operation {
 	SERVICE_CLOSE_INPUT,           /* the end of what a command reads; closing "stdin" says nothing to it */
 	SERVICE_DIAL,                  /* a socket that is connected with a port inside */
 	SERVICE_INTERPRET,             /* may who asks use the code interpreter? 204; the sandbox wakes for it */
+	/* functions */
+	SERVICE_FUNCTION_DEPLOY,       /* begins one: its archive is written to "file", then it is committed */
+	SERVICE_FUNCTION_COMMIT,       /* 201 when it was loaded once; 400: it cannot be */
+	SERVICE_FUNCTIONS,
+	SERVICE_FUNCTION_GET,
+	SERVICE_FUNCTION_DELETE,
+	SERVICE_FUNCTION_INVOKE,       /* the streams of a sandbox that waits for one event */
+	SERVICE_FUNCTION_END,          /* the front has read them to the end: what came of it */
+	SERVICE_FUNCTION_LOGS,
 	SERVICE_OPERATION_COUNT,
 };
 

@@ -11,6 +11,7 @@
 #include "os/fd.h"
 #include "os/identity.h"
 #include "service/front/front.h"
+#include "service/function/function.h"
 #include "service/interpreter/interpreter.h"
 #include "supervise/peer-process.h"
 #include "wire/service.h"
@@ -29,11 +30,13 @@ static int leave_identity(struct err *err)
 
 int main(void)
 {
+	struct front_extension extension = interpreter_extension;
 	struct err err = { 0 };
 	int r;
 
+	extension.function = &function_handler;
 	if (fd_secure_standard() < 0)
 		return 125;
 	r = leave_identity(&err);
-	return program_status(r < 0 ? r : front_run(SERVICE_FD, &interpreter_extension, &err), &err);
+	return program_status(r < 0 ? r : front_run(SERVICE_FD, &extension, &err), &err);
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a program adds to the front: who handles the routes of ROUTE_CODE, and what of the front that may use. The front
- * includes nothing of it. Run by atoll-front.
+ * What a program adds to the front: who handles the routes of ROUTE_CODE and ROUTE_FUNCTION, and what of the front
+ * that may use. The front includes nothing of it. Run by atoll-front.
  */
 
 #include <stdint.h>
@@ -17,6 +17,7 @@ struct service_message;
 /* Each is called from the loop. */
 struct front_extension {
 	const struct exchange_handler *handler;
+	const struct exchange_handler *function;   /* of ROUTE_FUNCTION; NULL: those are not served */
 	/* SERVICE_EXIT: a command has ended. SERVICE_GONE: a sandbox has. */
 	void (*exit)(struct front *front, const struct service_message *event);
 	void (*gone)(struct front *front, const char *sandbox);

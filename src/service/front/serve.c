@@ -322,6 +322,15 @@ static bool is_unambiguous(const struct exchange *exchange)
 	       (exchange->uri[0] == '/' || str_equal(exchange->uri, "*")) && !str_equal(exchange->method, "CONNECT");
 }
 
+/* What the program added, or the front's own. */
+static const struct exchange_handler *find_handler(const struct front_extension *extension, enum route_handler handler)
+{
+	if (handler == ROUTE_CODE)
+		return extension->handler;
+	return handler == ROUTE_FUNCTION && extension && extension->function ? extension->function :
+									       handlers_find(handler);
+}
+
 /* The first look at a request, when its head is there. What is refused here reads no body. */
 static void begin(struct exchange *exchange)
 {
@@ -354,8 +363,7 @@ static void begin(struct exchange *exchange)
 	if (!find_route(exchange))
 		return;
 	route = exchange->match.route;
-	exchange->handler = route->handler == ROUTE_CODE ? exchange->front->extension->handler
-							  : handlers_find(route->handler);
+	exchange->handler = find_handler(exchange->front->extension, route->handler);
 	if (!is_type_read(exchange)) {
 		exchange->match.route = NULL;
 		exchange_fail(exchange, 415, CONNECT_UNKNOWN, "this call is made with JSON");

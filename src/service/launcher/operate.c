@@ -3,6 +3,7 @@
 
 #include "service/launcher/call/access.h"
 #include "service/launcher/control.h"
+#include "service/launcher/function/operations.h"
 #include "service/launcher/inside/commands.h"
 #include "service/launcher/inside/files.h"
 #include "service/launcher/inside/logs.h"
@@ -52,6 +53,14 @@ static const struct row rows[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_UNWATCH] = { watches_remove, true },
 	[SERVICE_DIAL] = { files_dial, true },
 	[SERVICE_INTERPRET] = { commands_interpret, true },
+	[SERVICE_FUNCTION_DEPLOY] = { deploy_begin },
+	[SERVICE_FUNCTION_COMMIT] = { deploy_commit },
+	[SERVICE_FUNCTIONS] = { functions_list },
+	[SERVICE_FUNCTION_GET] = { functions_get },
+	[SERVICE_FUNCTION_DELETE] = { functions_delete },
+	[SERVICE_FUNCTION_INVOKE] = { invoke_begin },
+	[SERVICE_FUNCTION_END] = { invoke_end },
+	[SERVICE_FUNCTION_LOGS] = { functions_logs },
 };
 
 /* A paused sandbox wakes where it was made so, and the call goes on then; else it is said what it is. */

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/function/operations.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/tidy.h"
@@ -133,7 +134,7 @@ int recover_all(struct daemon *daemon, struct err *err)
 	(void)!tidy_hold(daemon);
 	tidy_soon(daemon);
 	daemon->due.recover_until_ns = clock_monotonic_ns() + (uint64_t)LATE_MS * NS_PER_MS;
-	return 0;
+	return functions_load(daemon, tidy_note_end, err);
 }
 
 uint64_t recover_late(struct daemon *daemon)

@@ -5,6 +5,7 @@
 
 #include "os/clock.h"
 #include "service/launcher/call/call.h"
+#include "service/launcher/function/operations.h"
 #include "service/launcher/pause.h"
 #include "service/launcher/pool.h"
 #include "service/launcher/recover.h"
@@ -53,6 +54,7 @@ int timer_ready(void *context, uint32_t events)
 	wake_if(daemon, pause_ended(daemon));
 	wake_if(daemon, pool_tend(daemon));
 	wake_if(daemon, warm_tend(daemon));
+	wake_if(daemon, invoke_tend(daemon));
 	wake_if(daemon, tidy_turn(daemon));
 	if (!daemon->is_stopping)
 		wake_if(daemon, tend_front(daemon));

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "service/launcher/function/operations.h"
 #include "service/launcher/pool.h"
 #include "service/launcher/store/user.h"
 #include "service/runtime/runtime.h"
@@ -368,5 +369,6 @@ void warm_done(struct daemon *daemon)
 		end(daemon->warm->first);
 	free(daemon->warm);
 	daemon->warm = NULL;
+	functions_done(daemon);
 	pool_done(daemon);
 }

@@ -14,7 +14,7 @@
 /* Those wait for so long, and have a deadline somewhat behind. */
 enum { WARM_AGE_MS = 120000, WARM_DEADLINE_MS = 150000 };
 
-/* At the end of the daemon: ends all that wait here, and those of the pool, which they came from. */
+/* At the end of the daemon: ends all that wait here, functions, and those of the pool. */
 void warm_done(struct daemon *daemon);
 
 /* The id of one that waits under the policy of this id, for the sandbox that shall have it. False: there is none. */

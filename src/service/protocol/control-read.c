@@ -19,6 +19,7 @@ enum member_kind {
 	MEMBER_RULES,
 	MEMBER_OBJECT,
 	MEMBER_UNSERVED,
+	MEMBER_BYTES,            /* read by its handler (value_bytes()) */
 };
 
 enum { LIST_MAX = 256, PAIRS_MAX = 64, MOUNTS_MAX = 16, RULES_MAX = 256, MS_PER_S = 1000 };
@@ -83,6 +84,20 @@ static const struct member update_members[] = { { "value", MEMBER_TEXT, "value" 
 						{ "metadata", MEMBER_PAIRS, "metadata" },
 						{ NULL } };
 
+static const struct member deploy_members[] = {
+	{ "name", MEMBER_TEXT, "name" },
+	{ "runtime", MEMBER_TEXT, "runtime" },
+	{ "entry", MEMBER_TEXT, "entry" },
+	{ "memoryMB", MEMBER_NUMBER, "memory_mb" },
+	{ "timeoutMs", MEMBER_NUMBER, "timeout_ms" },
+	{ "concurrency", MEMBER_NUMBER, "concurrency" },
+	{ "envVars", MEMBER_ENVIRONMENT, "env" },
+	{ "allowInternetAccess", MEMBER_BOOL, "internet" },
+	{ "allowOut", MEMBER_STRINGS, "allow_out" },
+	{ "archive", MEMBER_BYTES },
+	{ NULL },
+};
+
 static const struct member *const bodies[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_CREATE] = create_members,
 	[SERVICE_CONNECT] = connect_members,
@@ -94,6 +109,7 @@ static const struct member *const bodies[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_VOLUME_CREATE] = name_members,
 	[SERVICE_SECRET_CREATE] = secret_members,
 	[SERVICE_SECRET_UPDATE] = update_members,
+	[SERVICE_FUNCTION_DEPLOY] = deploy_members,
 };
 
 /* One body as it is read. */
@@ -337,6 +353,11 @@ static int put_unserved(struct reading *reading, const struct member *member)
 	return asks_nothing(value) ? 0 : refuse(reading, member->name, "is not served here", -ENOTSUP);
 }
 
+static int put_nothing(struct reading *reading, const struct member *member)
+{
+	return 0;
+}
+
 static int put_members(struct reading *reading, const struct member *members)
 {
 	static int (*const put[])(struct reading * reading, const struct member *member) = {
@@ -351,6 +372,7 @@ static int put_members(struct reading *reading, const struct member *members)
 		[MEMBER_RULES] = put_rules,
 		[MEMBER_OBJECT] = put_object,
 		[MEMBER_UNSERVED] = put_unserved,
+		[MEMBER_BYTES] = put_nothing,
 	};
 
 	for (const struct member *member = members; member && member->name; member++) {

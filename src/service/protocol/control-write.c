@@ -12,6 +12,7 @@ enum member_kind {
 	MEMBER_TEXT,   /* key NULL: the text in "constant" */
 	MEMBER_NEEDED, /* the same, and "" where it is missing */
 	MEMBER_NUMBER,
+	MEMBER_GIVEN,  /* the same, where there is one */
 	MEMBER_TIME,
 	MEMBER_UNIX,
 	MEMBER_BOOL,
@@ -110,6 +111,36 @@ static const struct member secret_members[] = { { "secretID", MEMBER_NEEDED, "se
 						{ "updatedAt", MEMBER_TIME, "updated_ms" },
 						{ NULL } };
 
+static const struct member function_members[] = { { "functionID", MEMBER_NEEDED, "function" },
+						  { "name", MEMBER_NEEDED, "name" },
+						  { "runtime", MEMBER_NEEDED, "runtime" },
+						  { "entry", MEMBER_NEEDED, "entry" },
+						  { "memoryMB", MEMBER_GIVEN, "memory_mb" },
+						  { "timeoutMs", MEMBER_NUMBER, "timeout_ms" },
+						  { "concurrency", MEMBER_NUMBER, "concurrency" },
+						  { "envNames", MEMBER_STRINGS, "env" },
+						  { "allowInternetAccess", MEMBER_BOOL, "internet" },
+						  { "allowOut", MEMBER_STRINGS, "allow_out" },
+						  { "createdAt", MEMBER_TIME, "created_ms" },
+						  { "invocations", MEMBER_NUMBER, "invocations" },
+						  { "errors", MEMBER_NUMBER, "errors" },
+						  { "coldStarts", MEMBER_NUMBER, "cold" },
+						  { "p50Us", MEMBER_NUMBER, "p50_us" },
+						  { "p95Us", MEMBER_NUMBER, "p95_us" },
+						  { "running", MEMBER_NUMBER, "running" },
+						  { "warm", MEMBER_NUMBER, "warm" },
+						  { NULL } };
+static const struct member function_log_members[] = { { "invocation", MEMBER_NUMBER, "invocation" },
+						      { "timestamp", MEMBER_TIME, "time_ms" },
+						      { "durationUs", MEMBER_NUMBER, "us" },
+						      { "cold", MEMBER_BOOL, "cold" },
+						      { "ended", MEMBER_NEEDED, "ended" },
+						      { "exit", MEMBER_GIVEN, "exit" },
+						      { "signal", MEMBER_GIVEN, "signal" },
+						      { "log", MEMBER_NEEDED, "log" },
+						      { "dropped", MEMBER_NUMBER, "dropped" },
+						      { NULL } };
+
 /* What stands around the rows of a list; a reply without rows has none. */
 struct form {
 	const struct member *members;
@@ -137,6 +168,9 @@ static const struct form forms[ROUTE_FORM_COUNT] = {
 	[ROUTE_VOLUMES] = { volume_members, "[", "]", true },
 	[ROUTE_SECRET] = { secret_members, "", "" },
 	[ROUTE_SECRETS] = { secret_members, "[", "]", true },
+	[ROUTE_FUNCTION_ONE] = { function_members, "", "" },
+	[ROUTE_FUNCTION_LIST] = { function_members, "[", "]", true },
+	[ROUTE_FUNCTION_LOG] = { function_log_members, "{\"invocations\":[", "]}", true },
 };
 
 static void put_pairs(struct json *json, const char *name, const char *const *pairs)
@@ -232,6 +266,8 @@ static void put_member(struct json *json, const struct member *member, const str
 		return put_text(json, member, from);
 	case MEMBER_NUMBER:
 		return json_u64(json, member->name, number);
+	case MEMBER_GIVEN:
+		return service_get(from, member->key) ? json_u64(json, member->name, number) : (void)0;
 	case MEMBER_TIME:
 		return put_time(json, member->name, number);
 	case MEMBER_UNIX:

@@ -11,6 +11,8 @@ enum {
 	SMALL = 64 << 10,        /* a few members */
 	LARGE = 1 << 20,         /* environments, rules */
 	INPUT = 4 << 20,         /* bytes for a process, in base64 */
+	EVENT = 1 << 20,         /* of a function */
+	ARCHIVE = 12 << 20,      /* of a function, in base64 */
 };
 
 #define KEY SERVICE_BY_KEY
@@ -30,6 +32,8 @@ enum {
 #define STREAM(path, handler, operation, body) \
 	{ ROUTE_ENVD, "POST", path, handler, operation, TOKEN, ROUTE_STREAMED, body }
 
+#define FUNCTION(method, path, operation, body) \
+	{ ROUTE_API, method, path, ROUTE_FUNCTION, SERVICE_FUNCTION_##operation, KEY, 0, body, ROUTE_FUNCTION_ONE }
 #define CODE(method, path, body) \
 	{ ROUTE_INTERPRETER, method, path, ROUTE_CODE, SERVICE_INTERPRET, TOKEN, ROUTE_TEXT, body }
 
@@ -78,6 +82,12 @@ static const struct route routes[] = {
 	UNSERVED("POST", "/v2/templates/{template}/builds/{build}"),
 	UNSERVED("GET", "/templates/{template}/builds/{build}/status"),
 	UNSERVED("GET", "/templates/{template}/builds/{build}/logs"),
+	FUNCTION("POST", "/functions", DEPLOY, ARCHIVE),
+	CONTROL_FLAG("GET", "/functions", FUNCTIONS, 0, ROUTE_FUNCTION_LIST, ROUTE_ALL_PAGES),
+	CONTROL("GET", "/functions/{function}", FUNCTION_GET, 0, ROUTE_FUNCTION_ONE),
+	CONTROL("DELETE", "/functions/{function}", FUNCTION_DELETE, SMALL, ROUTE_NOTHING),
+	CONTROL("GET", "/functions/{function}/logs", FUNCTION_LOGS, 0, ROUTE_FUNCTION_LOG),
+	FUNCTION("POST", "/functions/{function}/invoke", INVOKE, EVENT),
 	UNSERVED("GET", "/events/sandboxes"),
 	UNSERVED("GET", "/events/sandboxes/{sandbox}"),
 

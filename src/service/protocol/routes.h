@@ -35,6 +35,7 @@ enum route_handler {
 	ROUTE_WATCH,             /* a stream of changes */
 	ROUTE_WATCHER,           /* the same by asking again and again */
 	ROUTE_CODE,              /* the code interpreter */
+	ROUTE_FUNCTION,          /* functions: deployment, invocation */
 	ROUTE_HANDLER_COUNT,
 };
 
@@ -44,6 +45,7 @@ enum route_form {
 	ROUTE_SANDBOX, ROUTE_DETAIL, ROUTE_LISTED,
 	ROUTE_FORKS, ROUTE_SNAPSHOT, ROUTE_SNAPSHOTS, ROUTE_TEMPLATES, ROUTE_METRICS, ROUTE_METRICS_MAP, ROUTE_LOGS,
 	ROUTE_LOGS_OLD, ROUTE_TEAMS, ROUTE_VOLUME, ROUTE_VOLUMES, ROUTE_SECRET, ROUTE_SECRETS,
+	ROUTE_FUNCTION_ONE, ROUTE_FUNCTION_LIST, ROUTE_FUNCTION_LOG,
 	ROUTE_FORM_COUNT,
 };
 

@@ -98,13 +98,14 @@ static void write_call(struct json *json, const void *context)
 static int note(const struct call *call, uint32_t status, const char *text)
 {
 	const char *sandbox = call->sandbox ? call->sandbox->id : call_string(call, "sandbox");
+	const char *subject = sandbox ? sandbox : call_string(call, "function");
 	const struct noted noted = { call, status, text };
 	struct audit_event event = {
 		.type = AUDIT_SERVICE_CALL,
 		.verdict = status < 400 ? "allow" : "deny",
 		.rule = service_rule(call->message->operation)->name,
-		.subject = sandbox,
-		.subject_size = sandbox ? strlen(sandbox) : 0,
+		.subject = subject,
+		.subject_size = subject ? strlen(subject) : 0,
 		.write_detail = write_call,
 		.context = &noted,
 	};

@@ -14,6 +14,7 @@
 
 struct call;
 struct daemon;
+struct functions;
 struct metrics;
 
 /* What came of something that was asked of libatoll with a ticket. */
@@ -102,6 +103,7 @@ struct registry {
 	struct sandbox *oldest, *newest;
 	size_t count;
 	char not_ahead[32];        /* the language of a driver that was wanted last, and that no sandbox had */
+	struct functions *functions; /* owned, of function/functions.h; NULL: none */
 };
 
 /* A new one in the registry, in creating. NULL: out of memory. */

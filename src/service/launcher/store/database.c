@@ -14,7 +14,7 @@ const char *const key_role_names[KEY_ROLE_COUNT] = {
 
 enum statement {
 	ADD_KEY, FIND_KEY, KEY_BY_NUMBER, REVOKE_KEY, EACH_KEY, PUT_SANDBOX, REMOVE_SANDBOX, EACH_SANDBOX, PUT_TEMPLATE,
-	REMOVE_TEMPLATE, EACH_TEMPLATE, STATEMENT_COUNT,
+	REMOVE_TEMPLATE, EACH_TEMPLATE, PUT_FUNCTION, REMOVE_FUNCTION, EACH_FUNCTION, STATEMENT_COUNT,
 };
 
 struct database {
@@ -26,6 +26,7 @@ struct database {
 	"created_ms, revoked"
 #define SANDBOX_COLUMNS "id, session, owner, key, state, created_ms, end_ms, left_ms, made, network"
 #define TEMPLATE_COLUMNS "id, name, owner, session, snapshot, sandbox, created_ms"
+#define FUNCTION_COLUMNS "id, name, owner, key, created_ms, made"
 
 static const char *const statement_texts[STATEMENT_COUNT] = {
 	[ADD_KEY] = "INSERT INTO keys (hash, name, owner, shown, role, policy, sandboxes_max, creates_per_minute, "
@@ -40,6 +41,9 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
 	[PUT_TEMPLATE] = "INSERT OR REPLACE INTO templates (" TEMPLATE_COLUMNS ") VALUES (?,?,?,?,?,?,?)",
 	[REMOVE_TEMPLATE] = "DELETE FROM templates WHERE id = ?",
 	[EACH_TEMPLATE] = "SELECT " TEMPLATE_COLUMNS " FROM templates ORDER BY created_ms, rowid",
+	[PUT_FUNCTION] = "INSERT OR REPLACE INTO functions (" FUNCTION_COLUMNS ") VALUES (?,?,?,?,?,?)",
+	[REMOVE_FUNCTION] = "DELETE FROM functions WHERE id = ?",
+	[EACH_FUNCTION] = "SELECT " FUNCTION_COLUMNS " FROM functions ORDER BY created_ms, rowid",
 };
 
 /* Each brings a database from the version of its index to the next. Never changed: a further one is added. */
@@ -55,6 +59,8 @@ static const char *const migrations[] = {
 	" made BLOB, network BLOB);"
 	"CREATE TABLE templates (id TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, session TEXT NOT NULL,"
 	" snapshot TEXT NOT NULL, sandbox TEXT NOT NULL, created_ms INTEGER NOT NULL);",
+	"CREATE TABLE functions (id TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, key INTEGER NOT NULL,"
+	" created_ms INTEGER NOT NULL, made BLOB);",
 };
 
 const char *database_problem(struct database *store)
@@ -449,6 +455,54 @@ int database_each_template(struct database *store, int (*row)(void *context, con
 	while ((r = step(statement)) == 1) {
 		get_template(statement, &template);
 		r = row(context, &template);
+		if (r < 0)
+			break;
+	}
+	sqlite3_reset(statement);
+	return r < 0 ? r : 0;
+}
+
+int database_put_function(struct database *store, const struct function_row *function)
+{
+	sqlite3_stmt *statement = begin(store, PUT_FUNCTION);
+	int at = 1;
+
+	put_text(statement, &at, function->id);
+	put_text(statement, &at, function->name);
+	put_text(statement, &at, function->owner);
+	put_u64(statement, &at, (uint64_t)function->key);
+	put_u64(statement, &at, function->created_ms);
+	put_bytes(statement, &at, &function->made);
+	return finish(statement);
+}
+
+int database_remove_function(struct database *store, const char *id)
+{
+	return remove_row(store, REMOVE_FUNCTION, id);
+}
+
+static void get_function(sqlite3_stmt *statement, struct function_row *function)
+{
+	int at = 0;
+
+	get_text(statement, &at, function->id, sizeof function->id);
+	get_text(statement, &at, function->name, sizeof function->name);
+	get_text(statement, &at, function->owner, sizeof function->owner);
+	function->key = (int64_t)get_u64(statement, &at);
+	function->created_ms = get_u64(statement, &at);
+	function->made = get_bytes(statement, &at);
+}
+
+int database_each_function(struct database *store, int (*row)(void *context, const struct function_row *function),
+			   void *context)
+{
+	sqlite3_stmt *statement = begin(store, EACH_FUNCTION);
+	struct function_row function;
+	int r;
+
+	while ((r = step(statement)) == 1) {
+		get_function(statement, &function);
+		r = row(context, &function);
 		if (r < 0)
 			break;
 	}

@@ -69,6 +69,13 @@ struct template_row {
 	uint64_t created_ms;
 };
 
+struct function_row {
+	char id[CREDENTIAL_ID_SIZE], name[DATABASE_NAME_SIZE], owner[DATABASE_NAME_SIZE];
+	int64_t key;
+	uint64_t created_ms;
+	struct bytes made;                         /* a frame: as it was deployed */
+};
+
 /* Opens or makes it, and brings an older one up to date. -EPROTO with *err: it is of a later atoll. */
 int database_open(const char *path, struct database **ret_store, struct err *err) MUST_USE;
 void database_close(struct database *store);
@@ -101,6 +108,12 @@ int database_put_template(struct database *store, const struct template_row *tem
 int database_remove_template(struct database *store, const char *id) MUST_USE;
 int database_each_template(struct database *store, int (*row)(void *context, const struct template_row *template),
 			void *context) MUST_USE;
+
+/* The same for functions: a row takes the place of one with the same id; removing none is no error. */
+int database_put_function(struct database *store, const struct function_row *function) MUST_USE;
+int database_remove_function(struct database *store, const char *id) MUST_USE;
+int database_each_function(struct database *store, int (*row)(void *context, const struct function_row *function),
+			   void *context) MUST_USE;
 
 /* Writes what is committed into the main file, and waits for the disk. Called when nothing else is to be done. */
 void database_checkpoint(struct database *store);

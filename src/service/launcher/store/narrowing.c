@@ -139,13 +139,21 @@ int narrowing_write(struct buf *out, const struct service_message *request, stru
 {
 	const char *const *allowed = service_strings(request, "allow_out");
 	const char *const *denied = service_strings(request, "deny_out");
-	bool is_closed = service_number(request, "internet", 1) == 0 || denies_all(denied);
-	int r;
+	uint64_t memory_mb = service_number(request, "memory_mb", 0);
+	/* A function has what it says that it needs. */
+	bool is_open = service_number(request, "internet", request->operation != SERVICE_FUNCTION_DEPLOY) != 0;
+	bool is_closed = !is_open || denies_all(denied), has_network = is_closed || (denied && *denied);
+	int r = 0;
 
-	if (!is_closed && (!denied || !*denied))
+	if (!has_network && !memory_mb)
 		return 0;
-	buf_put_text(out, "atoll: 1\nnetwork:\n");
-	r = is_closed ? write_allowed(out, allowed, err) : write_denied(out, denied, allowed, err);
+	buf_put_text(out, "atoll: 1\n");
+	if (memory_mb)
+		buf_printf(out, "resources:\n  memory: %lluMiB\n", (unsigned long long)memory_mb);
+	if (has_network)
+		buf_put_text(out, "network:\n");
+	if (has_network)
+		r = is_closed ? write_allowed(out, allowed, err) : write_denied(out, denied, allowed, err);
 	if (r == 0 && buf_error(out) < 0)
 		r = err_set(err, ERR_INTERNAL, -buf_error(out), "network", "the rules are too long");
 	return r < 0 ? r : 1;

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of `atoll serve`: what they are given and give back, what they cannot do, and that nothing passes from one
+invocation to the next."""
+import base64
+import io
+import json
+import subprocess
+import tarfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+# Users of a machine that has no limits for them. What a function may reach, it says itself.
+POLICY = """atoll: 1
+extends: service-base
+degrade: [cgroup.memory, cgroup.pids, cgroup.cpu, disk]
+"""
+ECHO = "def handler(event, context):\n    return event\n"
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+    def message(self):
+        return self.json()["message"]
+
+
+def archive(files):
+    """name: text, or (text, mode), or TarInfo."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as made:
+        for name, content in files.items():
+            if isinstance(content, tarfile.TarInfo):
+                made.addfile(content)
+                continue
+            text, mode = content if isinstance(content, tuple) else (content, 0o644)
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(text.encode()), mode
+            made.addfile(entry, io.BytesIO(text.encode()))
+    return out.getvalue()
+
+
+class Service:
+    def __init__(self, said, sandbox):
+        self.url, self.key, self.sandbox = said["url"], said["key"], sandbox
+
+    def call(self, method, path, body=None, key=None):
+        request = urllib.request.Request(self.url + path, body, {"X-API-KEY": key or self.key}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return Answer(answer.status, answer.headers, answer.read())
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, error.headers, error.read())
+
+    def deploy(self, name, files, runtime="python", entry="main.py:handler", key=None, **more):
+        if isinstance(files, str):
+            files = {"main.py": files}
+        packed = files if isinstance(files, bytes) else archive(files)
+        body = {"name": name, "runtime": runtime, "entry": entry, "archive": base64.b64encode(packed).decode(), **more}
+        return self.call("POST", "/functions", json.dumps(body).encode(), key)
+
+    def invoke(self, name, event=None, key=None):
+        return self.call("POST", f"/functions/{name}/invoke", b"" if event is None else json.dumps(event).encode(), key)
+
+    def result(self, name, event=None):
+        answer = self.invoke(name, event)
+        assert answer.status == 200, answer.body
+        return answer.json()
+
+    def wait_warm(self, name):
+        end = time.monotonic() + 60
+        while not self.call("GET", f"/functions/{name}").json()["warm"]:
+            assert time.monotonic() < end, self.call("GET", f"/functions/{name}").body
+            time.sleep(0.05)
+
+    def add_key(self, name, *words):
+        done = subprocess.run([str(self.sandbox.programs.atoll), "serve", "key", "add", name, *words], check=True,
+                              capture_output=True, text=True, **self.sandbox.popen_keywords())
+        return done.stdout.strip()
+
+
+@pytest.fixture
+def service(sandbox):
+    policy = sandbox.policy(POLICY, "functions.yaml")
+    words = [str(sandbox.programs.atoll), "serve", "--listen", "127.0.0.1:0", "--json", "--policy", str(policy)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, **sandbox.popen_keywords()) as server:
+        made = Service(json.loads(server.stdout.readline()), sandbox)
+        made.policy = policy
+        yield made
+        server.terminate()
+        assert server.wait(60) == 0
+
+
+def test_each_runtime(service):
+    files = {"main.py": "import os, sys\n"
+             "async def handler(event, context):\n"
+             "    print('out', context.invocation); print('error', file=sys.stderr)\n"
+             "    return [event, os.environ['MINE'], context.function, 0 < context.remaining_ms() <= 30000]\n",
+             "main.js": "exports.handler = async (event, context) => {\n"
+             "  console.log('out', context.invocation)\n"
+             "  return [event, process.env.MINE, context.function, context.remainingMs() > 0] }\n",
+             "main.mjs": "export const handler = (event) => event\n",
+             "bin/run": ("#!/bin/sh\necho out $ATOLL_INVOCATION >&2\n"
+                         "printf '%s %s ' \"$MINE\" \"$ATOLL_FUNCTION\"\ncat\n", 0o755)}
+    env = {"MINE": "a b"}
+    for runtime, entry in (("python", "main.py:handler"), ("javascript", "main.js:handler")):
+        made = service.deploy(runtime, files, runtime, entry, envVars=env)
+        assert made.status == 201, made.body
+        assert made.json()["envNames"] == ["MINE"] and made.json()["timeoutMs"] == 30000
+        answer = service.invoke(runtime, {"a": [1, "ü"]})
+        assert answer.status == 200 and answer.headers["Content-Type"] == "application/json", answer.body
+        assert answer.json() == [{"a": [1, "ü"]}, "a b", runtime, True]
+        first = service.call("GET", f"/functions/{runtime}/logs").json()["invocations"][0]
+        assert first["log"].startswith(f"out {answer.headers['X-Atoll-Invocation']}\n"), first
+        assert first["ended"] == "exit" and first["exit"] == 0 and first["durationUs"] > 0
+    assert service.deploy("module", files, "javascript", "main.mjs:handler").status == 201
+    assert service.result("module", 7) == 7
+    assert service.deploy("exec", files, "exec", "bin/run", envVars=env).status == 201
+    answer = service.invoke("exec", "x")
+    assert answer.status == 200 and answer.body == b'a b exec "x"', answer.body
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    listed = {row["name"]: row for row in service.call("GET", "/functions").json()}
+    assert set(listed) == {"python", "javascript", "module", "exec"}
+    assert listed["exec"]["invocations"] == 1 and listed["exec"]["errors"] == 0 and listed["exec"]["p95Us"] > 0
+    assert service.call("DELETE", "/functions/exec").status == 204
+    assert service.call("GET", "/functions/exec").status == 404 and service.invoke("exec").status == 404
+
+
+def test_nothing_passes_from_one_invocation_to_the_next(service):
+    code = ("import os, random, subprocess, uuid\nseen = []\n"
+            "def handler(event, context):\n"
+            "    seen.append(event)\n"
+            "    names = sorted(os.listdir('/tmp')) + [n for n in os.listdir('/home/user') if n == 'left']\n"
+            "    for place in ('/tmp/left', '/home/user/left', 'left', '/dev/shm/left'):\n"
+            "        open(place, 'x').write('x')\n"
+            "    subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+            "    others = [p for p in os.listdir('/proc') if p.isdigit() and\n"
+            "              open(f'/proc/{p}/comm').read() == 'sleep\\n']\n"
+            "    return [seen, names, len(others), random.random(), str(uuid.uuid4()), hash('a')]\n")
+    assert service.deploy("state", code).status == 201
+    answers = []
+    for number in range(3):
+        service.wait_warm("state")
+        seen, names, others, *values = service.result("state", number)
+        assert seen == [number] and names == [] and others <= 1, (seen, names, others)
+        answers.append(values)
+    for column in zip(*answers):
+        assert len(set(column)) == len(answers), column
+
+
+def test_a_function_reaches_no_network_unless_it_says_so(service):
+    # The gate has an address of its own for each name that is allowed, and asks nobody for it.
+    code = ("import socket\n"
+            "def handler(event, context):\n"
+            "    def find(name):\n"
+            "        try:\n            return socket.gethostbyname(name).startswith('198.1')\n"
+            "        except OSError:\n            return False\n"
+            "    return [find('one.example.org'), find('two.example.org')]\n")
+    assert service.deploy("closed", code).json()["allowInternetAccess"] is False
+    assert service.result("closed") == [False, False]
+    assert service.deploy("open", code, allowInternetAccess=True).json()["allowInternetAccess"] is True
+    assert service.result("open") == [True, True]
+    assert service.deploy("some", code, allowOut=["two.example.org"]).json()["allowOut"] == ["two.example.org"]
+    assert service.result("some") == [False, True]
+    # What is wider than the policy is refused.
+    wide = service.deploy("wide", code, memoryMB=1 << 20)
+    assert wide.status == 400 and "memory" in wide.message(), wide.body
+
+
+WRONG = {
+    "syntax": ({"main.py": "def handler(:\n"}, "python", "main.py:handler", "SyntaxError"),
+    "missing file": ({"main.py": ECHO}, "python", "other.py:handler", "no file other.py"),
+    "missing function": ({"main.py": ECHO}, "python", "main.py:other", "no function other"),
+    "raises": ({"main.py": "raise ValueError('at load')\n"}, "python", "main.py:handler", "at load"),
+    "exits": ({"main.py": "import os\nos._exit(0)\n"}, "python", "main.py:handler", "cannot be loaded"),
+    "no export": ({"main.js": "exports.x = 1\n"}, "javascript", "main.js:handler", "no function handler"),
+    "not executable": ({"run": "#!/bin/sh\n"}, "exec", "run", "no executable file run"),
+    "no archive": (b"this is no archive", "python", "main.py:handler", "cannot be unpacked"),
+    "empty": (b"", "python", "main.py:handler", "archive"),
+    "runtime": ({"main.py": ECHO}, "ruby", "main.py:handler", "python, javascript or exec"),
+    "outside": ({"main.py": ECHO}, "python", "../main.py:handler", "entry"),
+}
+
+
+def test_what_cannot_be_loaded_is_not_served(service):
+    for name, (files, runtime, entry, said) in WRONG.items():
+        answer = service.deploy("wrong", files, runtime, entry)
+        assert answer.status == 400 and said in answer.message(), (name, answer.body)
+    assert service.deploy("bad name", ECHO).status == 400
+    assert service.deploy("wrong", ECHO, timeoutMs=10**9).status == 400
+    assert service.call("GET", "/functions").json() == []
+    # What is served goes on where its next version cannot be loaded, and is replaced by one that can.
+    assert service.deploy("kept", ECHO).status == 201
+    assert service.deploy("kept", "def handler(:\n").status == 400
+    assert service.result("kept", 1) == 1
+    assert service.deploy("kept", "handler = lambda event, context: 'new'\n").status == 201
+    assert service.result("kept", 1) == "new"
+    assert len(service.call("GET", "/functions").json()) == 1
+
+
+def test_an_archive_that_escapes_stays_in_its_sandbox(service, sandbox):
+    outside = sandbox.base / "outside"
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, str(sandbox.base)
+    files = {"main.py": ECHO, "link": link, "link/outside": "x", "../../../../../../.." + str(outside): "x"}
+    answer = service.deploy("escape", files)
+    assert answer.status in (201, 400), answer.body
+    assert not outside.exists()
+
+
+ATTACKS = {
+    "endless": ("while True: pass", 504, "within its time"),
+    "raises": ("raise ValueError('mine')", 502, "exit code 1"),
+    "exits": ("os._exit(0)", 502, "without a result"),
+    "ends itself": ("os.kill(os.getpid(), 9)", 502, "signal 9"),
+    "ends all": ("os.kill(-1, 9)", 502, "exit code 1"),
+    "closes everything": ("os.closerange(0, 1024)", 502, "exit code"),
+    "is too large": ("return 'x' * (7 << 20)", 502, "larger than"),
+    "leaves daemons": ("[subprocess.Popen(['sleep', '1000'], start_new_session=True) for _ in range(20)]; return 1",
+                       200, None),
+    "forges": ("[forge(fd) for fd in range(64)]; os._exit(0)", 200, None),
+    "not JSON": ("return {1, 2}", 502, "exit code 1"),
+}
+
+
+def test_attacks_harm_the_function_alone(service):
+    """Each has its error, and the next invocation is as the first."""
+    code = ("import os, subprocess\n"
+            "def forge(fd):\n    try:\n        os.write(fd, b'{\"forged\":1}')\n    except OSError:\n        pass\n"
+            "def handler(event, context):\n"
+            "    scope = {'os': os, 'subprocess': subprocess, 'forge': forge}\n"
+            "    exec('def run():\\n ' + event, scope)\n"
+            "    return scope['run']()\n")
+    assert service.deploy("attacked", code, timeoutMs=5000, concurrency=2).status == 201
+    assert service.deploy("beside", ECHO).status == 201
+    for name, (line, status, said) in ATTACKS.items():
+        answer = service.invoke("attacked", line)
+        assert answer.status == status, (name, answer.status, answer.body[:300])
+        assert said is None or said in answer.message(), (name, answer.body[:300])
+        assert service.result("attacked", "return 5") == 5, name
+    assert service.result("beside", 6) == 6
+    told = service.call("GET", "/functions/attacked").json()
+    assert told["running"] == 0 and told["errors"] == sum(s != 200 for _, s, _ in ATTACKS.values()), told
+
+
+def test_a_flood_of_output_is_bounded(service):
+    code = "import os\ndef handler(event, context):\n    for _ in range(16000):\n        os.write(2, b'x' * 65536)\n"
+    assert service.deploy("floods", code, timeoutMs=300000).status == 201
+    answer = service.invoke("floods")
+    assert answer.status == 200 and answer.body == b"null", answer.body[:300]
+    row = service.call("GET", "/functions/floods/logs").json()["invocations"][0]
+    assert row["dropped"] > 10**9 and len(row["log"]) <= 8192
+
+
+def test_limits_of_concurrency_and_of_clients_that_go_away(service):
+    code = "import time\ndef handler(event, context):\n    time.sleep(event)\n    return 1\n"
+    assert service.deploy("sleeps", code, concurrency=1, timeoutMs=60000).status == 201
+    long = threading.Thread(target=service.invoke, args=("sleeps", 8))
+    long.start()
+    end = time.monotonic() + 60
+    while not service.call("GET", "/functions/sleeps").json()["running"]:
+        assert time.monotonic() < end
+    refused = service.invoke("sleeps", 0)
+    assert refused.status == 429 and refused.headers["Retry-After"] == "1", refused.body
+    long.join()
+    assert service.result("sleeps", 0) == 1
+    # Whoever goes away ends what it asked for.
+    request = urllib.request.Request(service.url + "/functions/sleeps/invoke", b"50", {"X-API-KEY": service.key})
+    with pytest.raises(OSError):
+        urllib.request.urlopen(request, timeout=3).read()
+    end = time.monotonic() + 40
+    while service.call("GET", "/functions/sleeps").json()["running"]:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert service.call("GET", "/functions/sleeps/logs").json()["invocations"][0]["ended"] == "cancelled"
+
+
+def test_keys_see_their_own(service):
+    other = service.add_key("other", "--policy", str(service.policy))
+    looks = service.add_key("looks", "--owner", "first", "--role", "read-only", "--policy", str(service.policy))
+    assert service.deploy("mine", ECHO).status == 201
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/invoke"), ("GET", "/logs")):
+        assert service.call(method, "/functions/mine" + path, b"1" if method == "POST" else None, other).status == 404
+    assert service.call("GET", "/functions", key=other).json() == []
+    assert service.call("GET", "/functions", key="e2b_" + "0" * 40).status == 401
+    assert service.call("GET", "/functions/mine", key=looks).status == 200
+    assert service.invoke("mine", 1, key=looks).status == 403
+    assert service.deploy("mine", ECHO, key=looks).status == 403
+    # The same name is another function of another owner.
+    assert service.deploy("mine", "handler = lambda event, context: 'other'\n", key=other).status == 201
+    assert service.result("mine", 1) == 1 and service.invoke("mine", 1, key=other).json() == "other"
