@@ -221,7 +221,7 @@ def test_more_visitors_than_descriptors_are_let_go(sandbox):
         visitor.close()
     child.stdin.write(b"\n"), child.stdin.flush()
 
-    assert wait_until(lambda: is_answered(port), 10)
+    assert wait_until(lambda: is_answered(port), 30)
     child.kill()
 
 
@@ -258,7 +258,7 @@ def test_clients_that_wait_without_descriptors_cost_nothing_and_are_served_after
     assert child.stdout.readline() == b"waiting\n", child.stderr.read()
     pid, = gate_of(sandbox)
     with socket.create_connection(("127.0.0.1", port), timeout=20):
-        assert wait_until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == descriptors, 2)
+        assert wait_until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == descriptors, 30)
         before = cpu_ticks(pid)
         time.sleep(1)
         assert cpu_ticks(pid) - before < 15, (before, cpu_ticks(pid))

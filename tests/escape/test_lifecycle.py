@@ -160,7 +160,7 @@ def test_a_session_that_was_lost_while_its_record_was_written_is_tidied(sandbox)
     assert list((sandbox.runtime / "atoll").glob("*.sock"))
     time.sleep(3)
     assert sandbox.run(["true"]).code == 0
-    wait_until(lambda: not list((sandbox.runtime / "atoll").glob("*.sock")), 8, "the name of its socket goes")
+    wait_until(lambda: not list((sandbox.runtime / "atoll").glob("*.sock")), 30, "the name of its socket goes")
     assert not leaks.wait_for_none(sandbox, 8)
 
 

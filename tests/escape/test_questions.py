@@ -186,12 +186,12 @@ def test_the_supervisor_is_killed_while_a_question_waits(sandbox, script, subjec
     session = Session(sandbox)
     with Person(sandbox, session.id) as person:
         waiting = session.popen(script)
-        wait_until(lambda: [q for q in person.seen.values() if q["subject"].endswith(subject)], 15, "the question")
+        wait_until(lambda: [q for q in person.seen.values() if q["subject"].endswith(subject)], 30, "the question")
         os.kill(session.supervisor(), signal.SIGKILL)
         out, _ = waiting.communicate(timeout=30)
     # Nothing was let through, and nothing lives on.
     assert b"ONE" not in out and b"went on" not in out, out
-    wait_until(lambda: session.supervisor() is None, 10, "the end of the session")
+    wait_until(lambda: session.supervisor() is None, 30, "the end of the session")
 
 
 @pytest.mark.only("root")
@@ -209,7 +209,7 @@ def test_the_disk_is_full_when_the_answer_comes(sandbox):
             # The control: while there is room, an answer counts.
             questions = list(person.seen.values())
             assert person.say(questions[0], True, ONCE) is not None
-            wait_until(lambda: '"ask.answer"' in log.read_text(), 5)
+            wait_until(lambda: '"ask.answer"' in log.read_text(), 30)
             with open(small / "ballast", "wb", buffering=0) as ballast:
                 for size in (65536, 1):
                     with pytest.raises(OSError):
@@ -225,4 +225,4 @@ def test_the_disk_is_full_when_the_answer_comes(sandbox):
         lines = log.read_text().split("\n")[:-1]
         allowed = [line for line in lines if '"ask.answer"' in line and '"allow"' in line]
         assert 0 < out.count(b"READ") <= len(allowed) < count and b"end" not in out, (out, len(allowed))
-        wait_until(lambda: session.supervisor() is None, 10, "the end of the session")
+        wait_until(lambda: session.supervisor() is None, 30, "the end of the session")

@@ -135,7 +135,7 @@ def test_frozen_until_a_person_raises_it(sandbox):
     wait_until(lambda: someone_listens(sandbox))
     child = sandbox.popen([PYTHON, "-c", script], policy=path)
     assert child.stdout.readline() == b"on\n"
-    wait_until(lambda: b"tac" in sandbox.run_atoll("ask", "--json").bytes, 10, "the question")
+    wait_until(lambda: b"tac" in sandbox.run_atoll("ask", "--json").bytes, 30, "the question")
     os.set_blocking(child.stdout.fileno(), False)
     assert sandbox.run_atoll("trust", "ice", "--lower", "none").code == 0
 
@@ -149,7 +149,7 @@ def test_frozen_until_a_person_raises_it(sandbox):
         except subprocess.TimeoutExpired:
             pass
         return child.poll() is None and not rest()
-    wait_until(is_still, 10, "it stands still")
+    wait_until(is_still, 30, "it stands still")
     (shown,) = json.loads(sandbox.run_atoll("ps", "--json").out)
     assert shown["state"] == "frozen" and "frozen" in sandbox.run_atoll("ps").out, shown
     # Who waits for an answer gets it all the same, when it goes on.
@@ -158,10 +158,10 @@ def test_frozen_until_a_person_raises_it(sandbox):
     refused = sandbox.run_atoll("trust", "ice", "--raise", "medium")
     assert refused.code != 0 and "needs --reason" in refused.err, refused
     assert sandbox.run_atoll("trust", "ice", "--raise", "medium", "--reason", "looked at it").code == 0
-    wait_until(rest, 10, "it goes on")
+    wait_until(rest, 30, "it goes on")
     assert json.loads(sandbox.run_atoll("ps", "--json").out)[0]["state"] == "running"
     assert sandbox.run_atoll("trust", "ice", "--lower", "none").code == 0
-    wait_until(is_still, 10, "it stands still again")
+    wait_until(is_still, 30, "it stands still again")
     child.send_signal(signal.SIGTERM)
     assert child.wait(10) == 128 + signal.SIGTERM
 
@@ -172,7 +172,7 @@ def test_a_killed_session_is_not_clean(sandbox):
     assert child.stdout.readline() == b"on\n"
     child.kill()
     child.wait()
-    wait_until(lambda: not json.loads(sandbox.run_atoll("ps", "--json").out), 10, "it is gone")
+    wait_until(lambda: not json.loads(sandbox.run_atoll("ps", "--json").out), 30, "it is gone")
     done = sandbox.run(["/bin/true"], policy=path)
     assert done.code == 0, done
     shown = trust(sandbox, "killed")

@@ -71,7 +71,7 @@ class Session:
         return [entry for entry in json.loads(done.out) if state in (None, entry["state"])]
 
     def wait_for(self, subject, state="waiting"):
-        return wait_until(lambda: next((q for q in self.questions(state) if q["subject"] == subject), None), 15,
+        return wait_until(lambda: next((q for q in self.questions(state) if q["subject"] == subject), None), 30,
                           f"a question about {subject}")
 
     def answer(self, verb, question, *options):
@@ -203,10 +203,10 @@ def test_a_burst_is_one_question_and_once_is_for_those_that_were_shown(session_o
     question = session.wait_for("web.test")
     # More of the same come after it was shown: they are behind it, and no answer to it is about them.
     waiting += [session.popen(target) for _ in range(3)]
-    wait_until(lambda: [entry["times"] for entry in find_questions(session.box, session.id)] == [4], 15, "all of them")
+    wait_until(lambda: [entry["times"] for entry in find_questions(session.box, session.id)] == [4], 30, "all of them")
     assert [entry["waiting"] for entry in find_questions(session.box, session.id)] == [1]
     assert session.answer("approve", question).code == 0
-    wait_until(lambda: sum(child.poll() is not None for child in waiting) == 1, 15, "the one that was shown")
+    wait_until(lambda: sum(child.poll() is not None for child in waiting) == 1, 30, "the one that was shown")
     rest = session.wait_for("web.test")
     assert rest["number"] != question["number"] and rest["hash"] == question["hash"] and rest["waiting"] == 3
     assert len(server.heard) <= 1 and sum(child.poll() is None for child in waiting) == 3
@@ -311,7 +311,7 @@ def test_for_ever_of_many_at_once_loses_nobodys_line(session_of, server):
     session, names = session_of(), [f"n{number}.test" for number in range(6)]
     path = session.box.base / "config" / "test.yaml"
     session.get(*(f"{name}:{server.port}" for name in names))
-    wait_until(lambda: len(session.questions("listed")) >= len(names), 15, "the questions")
+    wait_until(lambda: len(session.questions("listed")) >= len(names), 30, "the questions")
     answers = [subprocess.Popen([str(session.box.programs.atoll), "approve", f"{session.id}:{question['number']}",
                                  "--forever"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 **session.box.popen_keywords()) for question in session.questions("listed")]
@@ -496,7 +496,7 @@ def test_a_program_waits_for_a_person(sandbox):
     follower.stdout.readline()
     waiting = subprocess.Popen([*words, "exec", session, "--", "sh", "-c", "id -G; exit $?"], **keywords)
     sandbox.children += [follower, waiting]
-    asked = wait_until(lambda: question()["state"] == "waiting" and question(), 15, "a question")
+    asked = wait_until(lambda: question()["state"] == "waiting" and question(), 30, "a question")
     assert asked["argv"][1:] == ["-G"] and run("true").code == 0 and waiting.poll() is None, asked
     assert sandbox.run_atoll("approve", f"{session}:{asked['number']}").code == 0
     assert waiting.wait(30) == 0
@@ -532,11 +532,11 @@ def test_a_question_of_a_program_that_died_waits_no_longer(sandbox):
              "(id -G; exit 0) & child=$!; read line; pkill -9 -P $child; kill -9 $child; echo killed; read line"]
     caller = subprocess.Popen(words, stdin=subprocess.PIPE, **keywords)
     sandbox.children.append(caller)
-    wait_until(lambda: states() == ["waiting"], 15, "the question")
+    wait_until(lambda: states() == ["waiting"], 30, "the question")
     caller.stdin.write(b"go\n")
     caller.stdin.flush()
     assert caller.stdout.readline() == b"killed\n"
-    wait_until(lambda: states() == ["listed"], 5, "the end of the question")
+    wait_until(lambda: states() == ["listed"], 30, "the end of the question")
     caller.stdin.close()
     sandbox.run_atoll("stop", "-t", "0s", session)
 
@@ -561,7 +561,7 @@ def test_a_question_of_a_connection_whose_program_died_waits_no_longer(session_o
     assert second["number"] != question["number"]
     session.box.run_atoll("exec", session.id, "--", "sh", "-c", "kill -9 $(pgrep -f create_connection)")
     dying.wait(30)
-    wait_until(lambda: not session.questions("waiting"), 5, "the end of the question")
+    wait_until(lambda: not session.questions("waiting"), 30, "the end of the question")
     # It was refused: the log says so, and the sandbox is told.
     refused = [entry for entry in session.records("net.connect") if entry["verdict"] == "deny"]
     assert [(entry["subject"], entry["detail"]["port"]) for entry in refused] == [("web.test", server.port)]
@@ -586,7 +586,7 @@ def test_what_nobody_answered_before_the_end_was_refused(sandbox):
         with Person(sandbox, child.stdout.readline().decode().strip()) as person:
             child.stdin.write(b"go\n")
             child.stdin.flush()
-            wait_until(lambda: len(person.seen) == len(refused), 15, "the questions")
+            wait_until(lambda: len(person.seen) == len(refused), 30, "the questions")
             out, err = child.communicate(timeout=60)
     assert b"READ" not in out and b"denied" in err, (out, err)
     told = json.loads(report.read_text())

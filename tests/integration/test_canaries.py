@@ -199,7 +199,7 @@ def test_a_webhook_and_the_desktop_are_told(sandbox):
         policy = plain(sandbox, more=f'ask: {{desktop: true, webhook: "{hook.url}"}}\n')
         done = sandbox.run("cat ~/.aws/credentials >/dev/null", policy=policy, env=screen.environment)
         assert done.code == 0, done
-        wait_until(lambda: hook.told, 10, "the webhook was not told")
+        wait_until(lambda: hook.told, 30, "the webhook was not told")
         (told,) = hook.told
         assert told["event"] == "alert" and told["alert"] == "canary.touched" and "credentials" in told["text"], told
         shown = screen.shown()

@@ -113,4 +113,4 @@ def test_a_session_that_ends_meanwhile_ends(sandbox):
     sandbox.run_atoll("exec", session, "--", "sh", "-c",
                       f"head -c 50000000 /dev/urandom >f; {REQUEST} checkpoint -w 0 & exit 0")
     assert sandbox.run_atoll("stop", session).code == 0
-    wait_until(lambda: session not in sandbox.run_atoll("ps").out, 10, "its end")
+    wait_until(lambda: session not in sandbox.run_atoll("ps").out, 30, "its end")

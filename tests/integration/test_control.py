@@ -62,6 +62,6 @@ def test_a_client_too_many_is_told_so(sandbox, opening):
     done = sandbox.run_atoll("exec", session, "--", "true")
     assert done.code != 0 and "programs are connected to this sandbox already" in done.err, done
     clients.pop().close()
-    wait_until(lambda: sandbox.run_atoll("exec", session, "--", "true").code == 0, 10, "a free place")
+    wait_until(lambda: sandbox.run_atoll("exec", session, "--", "true").code == 0, 30, "a free place")
     for client in clients:
         client.close()

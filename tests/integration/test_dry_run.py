@@ -218,7 +218,7 @@ def test_killed_during_the_trial(trials):
     child.kill()
     child.wait()
     wait_until(lambda: "session.end" in trials.sandbox.audit_log(session).read_text(), seconds=15)
-    wait_until(lambda: trials.sandbox.run_atoll("diff", "--json", session).code in (0, 1), seconds=5)
+    wait_until(lambda: trials.sandbox.run_atoll("diff", "--json", session).code in (0, 1), seconds=30)
     assert trials.host() == before and "new" in trials.show(session)
     assert "not a finished trial" in trials.accept(session, code=127).err
     trials.atoll("discard", session)

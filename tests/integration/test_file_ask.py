@@ -38,7 +38,7 @@ class Session:
             done = self.sandbox.run_atoll("ask", self.id, "--once", "--json")
             return next((entry for entry in json.loads(done.out)
                          if entry["subject"].endswith(path) and entry["state"] == "waiting"), None)
-        return wait_until(find, 15, f"a question about {path}")
+        return wait_until(find, 30, f"a question about {path}")
 
     def answer(self, verb, path, *options):
         done = self.sandbox.run_atoll(verb, f"{self.id}:{self.question(path)['number']}", *options)

@@ -68,13 +68,13 @@ def test_nothing_moves_while_frozen(sandbox):
             time.sleep(0.1)
             assert (stamps(sandbox), counts(sandbox)) == before
             assert client.ask(control.THAW) == (control.DONE, control.u32(0))
-            wait_until(lambda: all(now != then for now, then in zip(stamps(sandbox), before[0])), 10, "all go on")
+            wait_until(lambda: all(now != then for now, then in zip(stamps(sandbox), before[0])), 30, "all go on")
     def snapshots():
         records = [json.loads(line) for line in sandbox.audit_log(session).read_text().splitlines()]
         return [record for record in records if record["type"] == "stage.snapshot"]
 
     # Records are written together: the last may take a moment.
-    wait_until(lambda: len(snapshots()) == 5, 5, "all are in the log")
+    wait_until(lambda: len(snapshots()) == 5, 30, "all are in the log")
     frozen = snapshots()
     assert frozen[0]["subject"] == "test" and frozen[0]["detail"]["frozen_us"] >= 100000
     assert child.poll() is None
@@ -87,7 +87,7 @@ def test_client_that_goes_away_thaws(sandbox):
     assert freeze(client, None)[0] == control.DONE
     before = stamps(sandbox)
     client.close()
-    wait_until(lambda: all(now != then for now, then in zip(stamps(sandbox), before)), 5, "all go on")
+    wait_until(lambda: all(now != then for now, then in zip(stamps(sandbox), before)), 30, "all go on")
 
 
 def test_only_one_holds_it(sandbox):
@@ -409,4 +409,4 @@ def test_connects_that_wait_are_made_again(sandbox):
             assert kind == control.DONE, rest
             assert client.ask(control.THAW) == (control.DONE, control.u32(0))
     sandbox.write(sandbox.project / "go")
-    wait_until(lambda: (sandbox.project / "all").exists(), 10, "all connects")
+    wait_until(lambda: (sandbox.project / "all").exists(), 30, "all connects")

@@ -131,7 +131,7 @@ def session(sandbox, certificates, nginx):
 
 
 def seen(person, path):
-    return wait_until(lambda: next((q for q in person.seen.values() if q["path"] == path), None), 15, path)
+    return wait_until(lambda: next((q for q in person.seen.values() if q["path"] == path), None), 30, path)
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
@@ -170,8 +170,8 @@ def test_who_disconnects_is_not_asked_for_any_more(sandbox, session, behind, ver
         seen(person, "/paid")
         assert ("/paid", "waiting") in inside.states()
         assert gone.wait(timeout=30) == 28
-        wait_until(lambda: ("/paid", "listed") in inside.states(), 5, "the end of the question")
-        wait_until(lambda: [entry["verdict"] for entry in inside.records()] == ["deny"], 5)
+        wait_until(lambda: ("/paid", "listed") in inside.states(), 30, "the end of the question")
+        wait_until(lambda: [entry["verdict"] for entry in inside.records()] == ["deny"], 30)
         # An answer now is for the next try.
         person.say(next(iter(person.seen.values())), True, ONCE)
         assert inside.curl(version, f"{inside.url}/paid").communicate(timeout=30)[0].decode() == "GET /paid 0\n200"
@@ -219,13 +219,13 @@ def test_streams_wait_one_by_one(sandbox, session, behind):
         for stream in (b"1", b"9"):
             words = client.stdout.readline().split()
             assert words[0] == stream and int(words[2]) <= 256 << 10, words
-        wait_until(lambda: ("/paid/3", "listed") in inside.states(), 10, "the end of the question of 3")
+        wait_until(lambda: ("/paid/3", "listed") in inside.states(), 30, "the end of the question of 3")
         person.say(seen(person, "/paid/1"), True, ONCE)
         assert client.stdout.readline() == b"1 200\n"
         person.say(seen(person, "/paid/9"), False)
         assert client.stdout.readline() == b"9 403\n"
         # And those whose client is gone wait no longer.
-        wait_until(lambda: not [key for key in inside.states() if key[1] == "waiting"], 10, "the end of all questions")
+        wait_until(lambda: not [key for key in inside.states() if key[1] == "waiting"], 30, "the end of all questions")
         assert client.wait(timeout=30) == 0, client.stderr.read()
     assert sorted(behind.got) == [("GET", "/free/x", 0), ("POST", "/paid/1", size)]
 
@@ -240,7 +240,7 @@ def test_a_server_that_ends_the_connection_meanwhile(sandbox, session, behind):
             assert waiting.poll() is None
             out, err = map(bytes.decode, waiting.communicate(timeout=30))
             assert out.endswith("503") and "ended the connection while a person was asked" in out, (out, err)
-            wait_until(lambda: (f"/paid{version}", "listed") in inside.states(), 5)
+            wait_until(lambda: (f"/paid{version}", "listed") in inside.states(), 30)
             person.say(question, True, SESSION)
             out = inside.curl(version, f"{inside.url}/paid{version}").communicate(timeout=30)[0].decode()
             assert out.endswith("200"), out

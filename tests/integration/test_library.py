@@ -1173,9 +1173,9 @@ def test_a_box_of_another_time_is_understood_or_said_so(host):
 def test_a_library_of_another_time_is_understood_or_told_so(sandbox):
     """The box speaks the older protocol, too; to who has none in common it says which one it has."""
     child = sandbox.popen(["sleep", "1000"], policy=sandbox.policy(DEGRADED))
-    wait_until(sandbox.sessions, 10, "a session")
+    wait_until(sandbox.sessions, 30, "a session")
     session = sandbox.sessions()[-1]
-    wait_until(lambda: sandbox.run_atoll("exec", session, "--", "true").code == 0, 10, "it lives")
+    wait_until(lambda: sandbox.run_atoll("exec", session, "--", "true").code == 0, 30, "it lives")
     with Link(sandbox, session, protocol=(1, 1)) as older:
         assert older.protocol == 1
         assert older.request(control.SAMPLE)[1]["commands"] == 1

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from atoll import wait_until
 from gate import LOOPBACK, Listener, Web, policy_text, serve_beside, test_hosts
 
 pytestmark = pytest.mark.needs("openssl", "curl")
@@ -369,6 +370,7 @@ def test_other_protocols_pass_while_recording(sandbox, certificates, api):
     done = tape.record(["/usr/bin/python3", "-c", "import socket, sys\n"
                         "s = socket.create_connection(('web.test', int(sys.argv[1])), 20)\n"
                         "print(s.recv(100)); s.sendall(b'QUIT')", str(listener.port)])
+    wait_until(lambda: listener.heard, 30, "what the server heard")
     listener.close()
     assert "220 ready" in done.out and listener.heard == [b"QUIT"]
     assert len(tape.lines()) == 1

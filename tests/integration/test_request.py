@@ -143,7 +143,7 @@ def test_what_is_granted_for_writing_reaches_the_host_and_ends_in_time(sandbox, 
         assert inside.do(f"open({str(data / 'new')!r}, 'w').write('2')") == 1
         assert (data / "new").read_text() == "2"
         assert os.stat(data / "new").st_uid == sandbox.identity.uid
-        wait_until(lambda: inside.do(f"os.path.exists({str(data / 'old')!r})") is False, 15, "the end of the grant")
+        wait_until(lambda: inside.do(f"os.path.exists({str(data / 'old')!r})") is False, 30, "the end of the grant")
 
 
 def test_a_file_alone_and_one_outside_of_the_home(sandbox, session):
@@ -543,7 +543,7 @@ def present(inside, token):
     def answered():
         answer = inside.ask(token=token)
         return answer if answer["verdict"] != "unanswered" else None
-    return wait_until(answered, 15, "an answer about the token")
+    return wait_until(answered, 30, "an answer about the token")
 
 
 def test_a_token_is_presented_from_inside(sandbox, session):
@@ -585,12 +585,12 @@ def test_a_token_is_not_looked_at_for_a_desk_that_fell(sandbox, session):
             return desks(sandbox, inside.id, "atoll-token")
         inside.agent.stdin.write(json.dumps({"token": token}) + "\n")
         inside.agent.stdin.flush()
-        wait_until(looks, 10, "it is looked at")
+        wait_until(looks, 30, "it is looked at")
         time.sleep(0.3)
         assert looks(), "the control: it waits"
         for child in desks(sandbox, inside.id):
             os.kill(child, 9)
-        wait_until(lambda: not looks(), 1, "who looks goes with the desk")
+        wait_until(lambda: not looks(), 30, "who looks goes with the desk")
     inside.agent.wait(10)
     assert present(inside.start(), token)["verdict"] == "allowed"
 
@@ -637,8 +637,8 @@ def test_the_client_presents_a_token(sandbox, session):
     done = inside.exec(CLIENT, "token", stdin=token.encode() + b"\n")
     assert done.code == 0 and done.out.startswith("allowed: the token holds here"), done
     inside.exec("sh", "-c", "cat >t", stdin=token.encode())
-    wait_until(lambda: inside.exec(CLIENT, "token", "t").code == 0, 10, "room for another")
-    wait_until(lambda: inside.exec(CLIENT, "token", "t").code == 1, 10, "a refusal")
+    wait_until(lambda: inside.exec(CLIENT, "token", "t").code == 0, 30, "room for another")
+    wait_until(lambda: inside.exec(CLIENT, "token", "t").code == 1, 30, "a refusal")
     argument = inside.exec(CLIENT, "token", token)
     assert argument.code == 2 and "cannot be an argument" in argument.err and token not in argument.err, argument
     assert inside.exec(CLIENT, "token", stdin=b"nothing").code == 2

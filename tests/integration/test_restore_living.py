@@ -74,7 +74,7 @@ def test_an_open_file_is_not_rewritten_under_its_program(staged):
     with subprocess.Popen([staged.sandbox.programs.atoll, "exec", session, "--", "bash", "-c",
                            "exec 3<a; echo open >opened; until test -e go; do sleep 0.1; done; cat <&3; cat a"],
                           stdout=subprocess.PIPE, text=True, **staged.sandbox.popen_keywords()) as holder:
-        wait_until(lambda: staged.exec(session, "ls").count("opened"), 10, "the program that opens it")
+        wait_until(lambda: staged.exec(session, "ls").count("opened"), 30, "the program that opens it")
         restore(staged, "one")
         staged.exec(session, "touch go")
         assert holder.communicate(timeout=20)[0] == "two\none\n"
@@ -124,8 +124,8 @@ def test_a_restore_that_is_killed_leaves_the_name_of_what_was_there(staged):
         pass
     os.killpg(taking.pid, signal.SIGKILL)
     taking.wait()
-    wait_until(lambda: staged.sandbox.run_atoll("exec", session, "--", "true").code == 0, 10, "that all goes on")
-    wait_until(lambda: staged.sandbox.run_atoll("restore", session, "before-restore-1").code == 0, 10, "the way back")
+    wait_until(lambda: staged.sandbox.run_atoll("exec", session, "--", "true").code == 0, 30, "that all goes on")
+    wait_until(lambda: staged.sandbox.run_atoll("restore", session, "before-restore-1").code == 0, 30, "the way back")
     assert staged.exec(session, "cat a; ls | tr '\n' ' '; ls other | wc -l") == "two\na directory host other 3000\n"
 
 

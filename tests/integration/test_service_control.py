@@ -487,7 +487,7 @@ def test_a_front_that_ends_is_started_again_and_replies_go_to_who_asked(service)
     service.take_front()
     service.say_ready()
     assert service.ask("GET", sandbox=made["sandbox"]).status == 200
-    wait_until(lambda: service.run(made, "cat /tmp/a 2>/dev/null") == ("done\n", 0), 10)
+    wait_until(lambda: service.run(made, "cat /tmp/a 2>/dev/null") == ("done\n", 0), 30)
     assert not service.replies
 
 

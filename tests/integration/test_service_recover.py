@@ -80,7 +80,7 @@ def test_the_time_of_a_sandbox_is_over_while_no_daemon_is_there(service, sandbox
     service.process.kill()
     service.end_front()
     service.finish()
-    wait_until(lambda: made["sandbox"] not in living(sandbox), 10, "the end of its time")
+    wait_until(lambda: made["sandbox"] not in living(sandbox), 30, "the end of its time")
     service.start()
     wait_until(lambda: service.list() == [], what="that it is forgotten")
 

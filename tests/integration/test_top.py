@@ -53,7 +53,7 @@ class Screen:
         def found():
             text = self.text()
             return text if re.search(pattern, text) else None
-        return wait_until(found, 10, f"{pattern} on\n{self.text()}")
+        return wait_until(found, 30, f"{pattern} on\n{self.text()}")
 
     def end(self):
         self.sandbox.run_outside([*self.tmux_words, "kill-server"], env={"TMUX_TMPDIR": str(self.sandbox.base)})
@@ -83,7 +83,7 @@ def test_a_table_and_json_for_scripts(sandbox, running):
         told = {one["session"]: one for one in json.loads(sandbox.run_atoll("top", "--json").out)}
         is_seen = told[busy]["cpu_percent"] > 1 > told[quiet]["cpu_percent"] and told[busy]["changes"]["paths"]
         return told if is_seen else None
-    told = wait_until(look, 10, "the busy one is busy, the quiet one quiet")
+    told = wait_until(look, 30, "the busy one is busy, the quiet one quiet")
     assert told[busy]["answers"] and told[quiet]["answers"]
     changes = told[busy]["changes"]
     assert changes.pop("bytes") > 0 and changes == {"paths": 1, "at_least": False}

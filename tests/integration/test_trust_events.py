@@ -171,7 +171,7 @@ def test_a_record_that_somebody_holds_does_not_stop_the_sandbox(sandbox):
         if is_let_go:
             assert shown(sandbox)["level"] == "medium"
             os.close(lock)
-            wait_until(lambda: shown(sandbox)["level"] == "none", 10, "it was not written")
+            wait_until(lambda: shown(sandbox)["level"] == "none", 30, "it was not written")
             child.stdin.write(b"end\n")
             out, err = child.communicate(timeout=20)
             assert child.returncode == 0 and out == b"end\n", (out, err)

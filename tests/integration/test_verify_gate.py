@@ -133,7 +133,7 @@ def test_nobody_can_judge(sandbox, how):
     assert sandbox.run_atoll("exec", session, "--", "sh", "-c", "echo again").out == "again\n"
     assert verifier(sandbox) != judge
     sandbox.run_atoll("stop", session)
-    wait_until(lambda: not verifier(sandbox), 10, "the judge outlives the sandbox")
+    wait_until(lambda: not verifier(sandbox), 30, "the judge outlives the sandbox")
 
 
 def stopped_at_its_start(sandbox):
@@ -149,7 +149,7 @@ def stopped_at_its_start(sandbox):
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  start_new_session=True, **sandbox.popen_keywords())
         sandbox.children.append(child)
-        judge = wait_until(lambda: verifier(sandbox), 10, "the first command starts the judge")
+        judge = wait_until(lambda: verifier(sandbox), 30, "the first command starts the judge")
         os.kill(judge, signal.SIGSTOP)
         kept = list((sandbox.state / "atoll" / "verify").glob("*.bin"))
         if not kept:

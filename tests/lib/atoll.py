@@ -241,7 +241,7 @@ def someone_listens(sandbox):
     return False
 
 
-def wait_until(condition, seconds=5, what="condition"):
+def wait_until(condition, seconds=30, what="condition"):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
