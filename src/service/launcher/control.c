@@ -12,7 +12,7 @@
 #include "service/launcher/snapshots.h"
 #include "session/directories.h"
 
-enum { TIMEOUT_DEFAULT_MS = 300000, PRESSED_S = 5 };
+enum { TIMEOUT_DEFAULT_MS = 300000, PRESSED_S = 5, FULL_S = 30 };
 
 void control_whoami(struct call *call)
 {
@@ -34,6 +34,17 @@ bool control_has_room(const struct call *call, uint64_t count)
 	       registry_count_of(registry, key->owner) + count <= key->sandboxes_max;
 }
 
+/* What has ended goes then, as soon as it may. */
+static bool is_disk_short(struct daemon *daemon)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	bool is_short = quotas_is_disk_short(&daemon->quotas, daemon->places.state, daemon->settings->disk_min, now_ns);
+
+	if (is_short)
+		daemon_wake_at(daemon, now_ns);
+	return is_short;
+}
+
 static bool check_counts(struct call *call, uint64_t count)
 {
 	const struct registry *registry = &call->daemon->registry;
@@ -42,6 +53,11 @@ static bool check_counts(struct call *call, uint64_t count)
 	if (quotas_are_pressed(&call->daemon->quotas, call->daemon->settings->pressure_max, clock_monotonic_ns())) {
 		call->retry_after_s = PRESSED_S;
 		call_fail(call, 503, NULL, "this machine is short of memory: try again in some seconds");
+		return false;
+	}
+	if (is_disk_short(call->daemon)) {
+		call->retry_after_s = FULL_S;
+		call_fail(call, 507, NULL, "the disk of the service is nearly full: try again later");
 		return false;
 	}
 	if (registry->count + count > call->daemon->settings->sandboxes_max) {

@@ -105,7 +105,7 @@ static void on_failed(struct sandbox *sandbox, const atoll_record *event)
 {
 	const char *what = "", *hint = "";
 	struct call *call = sandbox->creator;
-	uint64_t code = 0;
+	uint64_t code = 0, errnum = 0;
 
 	if (sandbox->beginning.is_pooled && sandbox->state == SANDBOX_CREATING) {
 		sandbox->beginning.is_given_up = true;
@@ -114,9 +114,11 @@ static void on_failed(struct sandbox *sandbox, const atoll_record *event)
 	atoll_get_string(event, "what", &what);
 	atoll_get_string(event, "hint", &hint);
 	atoll_get_u64(event, "code", &code);
+	atoll_get_u64(event, "errno", &errnum);
 	sandbox->creator = NULL;
 	if (call)
-		lifecycle_failed(call, code == -ATOLL_E_INVALID ? ATOLL_E_INVALID : ATOLL_E_STATE, what, hint);
+		lifecycle_not_started(call, code == -ATOLL_E_INVALID ? ATOLL_E_INVALID : ATOLL_E_STATE, (int)errnum,
+				      what, hint);
 }
 
 /* The end of the handle. True: it is forgotten. */

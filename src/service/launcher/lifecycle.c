@@ -11,7 +11,7 @@
 #include "service/launcher/warm.h"
 #include "service/launcher/tidy.h"
 
-enum { NS_PER_MS = 1000000 };
+enum { NS_PER_MS = 1000000, LACK_S = 5 };
 
 static const struct atoll_error no_error = { .size = sizeof no_error };
 
@@ -241,6 +241,35 @@ void lifecycle_failed(struct call *call, int code, const char *what, const char 
 		call_fail_atoll(call, code, what, hint);
 }
 
+/* 0: the code says it. */
+static uint32_t status_of_lack(int code, int errnum)
+{
+	static const struct {
+		int errnum;
+		uint32_t status;
+	} lacks[] = { { ENOSPC, 507 }, { EDQUOT, 507 }, { EAGAIN, 503 }, { ENOMEM, 503 }, { EMFILE, 503 },
+		      { ENFILE, 503 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lacks); i++)
+		if (lacks[i].errnum == errnum)
+			return lacks[i].status;
+	return code == ATOLL_E_LIMIT || code == ATOLL_E_NO_MEMORY ? 503 : 0;
+}
+
+void lifecycle_not_started(struct call *call, int code, int errnum, const char *what, const char *hint)
+{
+	uint32_t status = status_of_lack(code, errnum);
+
+	if (!status) {
+		lifecycle_failed(call, code, what, hint);
+	} else if (call->message->operation == SERVICE_FORK) {
+		add_failed_row(call, status, what);
+	} else {
+		call->retry_after_s = LACK_S;
+		call_fail(call, status, NULL, "%s%s%s", what, *hint ? "; " : "", hint);
+	}
+}
+
 static void fail_unwritten(struct call *call, int r)
 {
 	static const char what[] = "the database cannot be written";
@@ -339,7 +368,8 @@ void lifecycle_start_anew(struct sandbox *sandbox)
 		return;
 	sandbox->creator = NULL;
 	if (call)
-		lifecycle_failed(call, ATOLL_E_STATE, error.what[0] ? error.what : err.message, error.hint);
+		lifecycle_not_started(call, ATOLL_E_STATE, error.errnum,
+				      error.what[0] ? error.what : err.message, error.hint);
 	lifecycle_forget(sandbox);
 }
 
@@ -414,7 +444,7 @@ void lifecycle_create(struct call *call, struct kept *made, const struct origin 
 	}
 	r = start(sandbox, origin, &found, timeout_ms, &error);
 	if (r < 0) {
-		lifecycle_failed(call, r, error.what, error.hint);
+		lifecycle_not_started(call, r, error.errnum, error.what, error.hint);
 		lifecycle_forget(sandbox);
 		return;
 	}

@@ -34,6 +34,12 @@ void lifecycle_created(struct sandbox *sandbox, struct call *call);
 void lifecycle_failed(struct call *call, int code, const char *what, const char *hint);
 
 /*
+ * The same of one that could not even be started; errnum: an errno, or 0. Where the machine lacks processes, memory,
+ * descriptors or disk for it, the answer says so and when to try again (503, 507): it is no fault of the request.
+ */
+void lifecycle_not_started(struct call *call, int code, int errnum, const char *what, const char *hint);
+
+/*
  * One out of the pool was given up when it was taken, since the machine changed meanwhile: starts it from the
  * beginning. The call that waits for it is answered then, or at once where that fails too.
  */

@@ -2,6 +2,7 @@
 #include "service/launcher/tidy.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "base/str.h"
@@ -17,6 +18,8 @@ enum {
 	SOON_S = 2,
 	YOUNG_S = 660, /* behind the grace of stage/snapshot/gc.h */
 	CPU_MAX_S = 600,
+	LOOK_S = 10,          /* at the disk, while something runs that may fill it */
+	DISK_S = 60,          /* between two runs because of it */
 	NS_PER_S = 1000000000,
 	HELD_MAX = 16 << 20,
 };
@@ -67,32 +70,45 @@ int tidy_hold(struct daemon *daemon)
 
 static void finish(struct daemon *daemon)
 {
-	loop_remove(&daemon->loop, &daemon->tidying.output);
-	close_fd(&daemon->tidying.output.fd);
+	struct tidying *tidying = &daemon->tidying;
+
+	loop_remove(&daemon->loop, &tidying->output);
+	close_fd(&tidying->output.fd);
+	if (tidying->is_for_disk)
+		(void)!call_note(daemon, "tidy.disk", NULL,
+				 tidying->said[0] ? tidying->said : "nothing could be removed");
+	tidying->is_for_disk = false;
 }
 
-/* What it says is for people, and nobody reads it here: its end is what counts. */
+/* One line for people: the log has it where the disk was full. Else its end is all that counts. */
 static int on_output(void *context, uint32_t events)
 {
 	struct daemon *daemon = context;
 	char text[256];
-	ssize_t n = read(daemon->tidying.output.fd, text, sizeof text);
+	ssize_t n = read(daemon->tidying.output.fd, text, sizeof text - 1);
 
+	if (n > 0 && !daemon->tidying.said[0]) {
+		text[n] = 0;
+		text[strcspn(text, "\n")] = 0;
+		(void)!str_copy(daemon->tidying.said, sizeof daemon->tidying.said, text);
+	}
 	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return 0;
 	finish(daemon);
-	if (daemon->tidying.ended)
+	if (daemon->tidying.ended || daemon->registry.count)
 		daemon_wake_at(daemon, clock_monotonic_ns());
 	return 0;
 }
 
-/* is_late: more end than are removed at the lowest priority. */
-static int start(struct daemon *daemon, bool is_late)
+/* is_late: more end than are removed at the lowest priority, or there is no room for more. */
+static int start(struct daemon *daemon, bool is_late, bool is_for_disk)
 {
 	const struct daemon_places *places = &daemon->places;
-	char program[PATH_MAX], keep[24];
+	char program[PATH_MAX], keep[24], age[32];
 	const char *argv[] = { "atoll-stage", "gc", "--state", places->state, "--project", places->project,
-			       "--keep", keep, "--max-size", KEPT_SIZE, "--unreviewed", "--terse", NULL };
+			       "--keep", keep, "--max-size", KEPT_SIZE, "--unreviewed", "--terse",
+			       is_for_disk && daemon->settings->retain_ms != UINT64_MAX ? "--older-than" : NULL,
+			       age, NULL };
 	struct spawn gc = { .program = program, .argv = argv, .fd_count = 1, .keeps_priority = is_late };
 	cleanup_fd int theirs = FD_NONE;
 	int pair[2], r = path_join(program, sizeof program, places->programs, "atoll-stage");
@@ -101,11 +117,15 @@ static int start(struct daemon *daemon, bool is_late)
 	if (r == 0)
 		r = str_format(keep, sizeof keep, "%llu",
 			       (unsigned long long)(daemon->settings->kept_max + daemon->registry.count));
+	if (r == 0)
+		r = str_format(age, sizeof age, "%llums", (unsigned long long)daemon->settings->retain_ms);
 	if (r == 0 && pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
 		r = -errno;
 	if (r < 0)
 		return r;
 	theirs = pair[1];
+	daemon->tidying.said[0] = 0;
+	daemon->tidying.is_for_disk = is_for_disk;
 	daemon->tidying.output = (struct loop_source){ .fd = pair[0], .events = EPOLLIN, .ready = on_output,
 						       .context = daemon };
 	gc.fds[0] = (struct spawn_fd){ theirs, STDOUT_FILENO };
@@ -152,14 +172,37 @@ void tidy_forget(struct daemon *daemon, const char *session, const char *snapsho
 	tidying->again_ns = clock_monotonic_ns() + YOUNG_S * (uint64_t)NS_PER_S;
 }
 
-uint64_t tidy_turn(struct daemon *daemon)
+/* Whether the disk is to be made free now, and when to look again. */
+static bool is_disk_due(struct daemon *daemon, uint64_t now_ns, uint64_t *ret_next_ns)
 {
 	struct tidying *tidying = &daemon->tidying;
-	uint64_t now_ns = clock_monotonic_ns();
+
+	*ret_next_ns = daemon->registry.count && daemon->settings->disk_min ? now_ns + LOOK_S * (uint64_t)NS_PER_S
+									    : UINT64_MAX;
+	if (!quotas_is_disk_short(&daemon->quotas, daemon->places.state, daemon->settings->disk_min, now_ns))
+		return false;
+	if (now_ns < tidying->disk_ns) {
+		*ret_next_ns = tidying->disk_ns;
+		return false;
+	}
+	return true;
+}
+
+static void tidy_for_disk(struct daemon *daemon, uint64_t now_ns)
+{
+	daemon->tidying.disk_ns = now_ns + DISK_S * (uint64_t)NS_PER_S;
+	(void)!call_note(daemon, "tidy.disk", NULL,
+			 "the disk is nearly full: what ended longer ago than is retained goes, with its log");
+	if (start(daemon, true, true) < 0)
+		(void)!call_note(daemon, "tidy.disk", NULL, "what has ended cannot be removed");
+}
+
+static uint64_t tidy_ended(struct daemon *daemon, uint64_t now_ns)
+{
+	struct tidying *tidying = &daemon->tidying;
 	bool is_late;
 
-	/* Its end wakes us. */
-	if (!tidying->ended || tidying->output.fd >= 0)
+	if (!tidying->ended)
 		return UINT64_MAX;
 	if (tidying->ended < EVERY && now_ns < tidying->latest_ns)
 		return tidying->latest_ns;
@@ -170,10 +213,24 @@ uint64_t tidy_turn(struct daemon *daemon)
 		tidying->ended = 1;
 		tidying->latest_ns = tidying->again_ns;
 	}
-	if (start(daemon, is_late) < 0) {
+	if (start(daemon, is_late, false) < 0) {
 		(void)!call_note(daemon, "tidy", NULL, "what has ended cannot be removed");
 		tidy_note_end(daemon);
 		return tidying->latest_ns;
 	}
 	return UINT64_MAX;
+}
+
+uint64_t tidy_turn(struct daemon *daemon)
+{
+	uint64_t now_ns = clock_monotonic_ns(), look_ns, next_ns = UINT64_MAX;
+
+	/* Its end wakes us. */
+	if (daemon->tidying.output.fd >= 0)
+		return UINT64_MAX;
+	if (is_disk_due(daemon, now_ns, &look_ns))
+		tidy_for_disk(daemon, now_ns);
+	else
+		next_ns = tidy_ended(daemon, now_ns);
+	return next_ns < look_ns ? next_ns : look_ns;
 }

@@ -4,7 +4,9 @@
 /*
  * What sandboxes leave behind: a session with its log each. Those that ended last are kept, up to a number and a size;
  * atoll-stage removes the others (gc), beside this process and one at a time. What a template or a stored sandbox
- * begins with again is named in STATE/held, so that no gc takes it, also nobody else's. Runs in atolld.
+ * begins with again is named in STATE/held, so that no gc takes it, also nobody else's. Where the disk has less free
+ * than the service was told to leave, all that ended longer ago than it was told to retain goes, with its log, and the
+ * log of the service says so; nothing of what runs. Runs in atolld.
  */
 
 #include "service/launcher/call/daemon.h"

@@ -7,10 +7,11 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/store/journal.h"
 #include "service/launcher/store/user.h"
 #include "session/directories.h"
 
-enum { NS_PER_US = 1000, MESSAGE_SIZE = 1024 };
+enum { NS_PER_US = 1000, MESSAGE_SIZE = 1024, ROOM = 1 << 20 };
 
 struct call *call_new(struct daemon *daemon, uint8_t *bytes, struct service_message *message)
 {
@@ -94,6 +95,33 @@ static void write_call(struct json *json, const void *context)
 	write_us(json, "ready_us", call->asked_ns, call->steps.ready_ns);
 }
 
+/*
+ * A log that a full disk did not take fails for good. When there is room again, another file is begun: the one before
+ * it ends with its last whole record. Not sooner, or each try would push out an older file.
+ */
+static int begin_again(struct daemon *daemon)
+{
+	struct audit_writer next;
+	struct err err = { 0 };
+
+	if (daemon->audit.error != -ENOSPC ||
+	    quotas_is_disk_short(&daemon->quotas, daemon->places.state, ROOM, clock_monotonic_ns()) ||
+	    journal_open(daemon->places.directory, &next, &err) < 0)
+		return daemon->audit.error;
+	(void)!audit_writer_done(&daemon->audit);
+	daemon->audit = next;
+	return 0;
+}
+
+static int write_record(struct daemon *daemon, const struct audit_event *event)
+{
+	int r = daemon->audit.error ? begin_again(daemon) : 0;
+
+	if (r == 0)
+		r = audit_write(&daemon->audit, event);
+	return r < 0 ? r : audit_flush(&daemon->audit);
+}
+
 /* The log comes before the answer. Where it cannot be written no answer says that something was done. */
 static int note(const struct call *call, uint32_t status, const char *text)
 {
@@ -109,9 +137,8 @@ static int note(const struct call *call, uint32_t status, const char *text)
 		.write_detail = write_call,
 		.context = &noted,
 	};
-	int r = audit_write(&call->daemon->audit, &event);
 
-	return r < 0 ? r : audit_flush(&call->daemon->audit);
+	return write_record(call->daemon, &event);
 }
 
 static void write_text(struct json *json, const void *context)
@@ -126,9 +153,8 @@ int call_note(struct daemon *daemon, const char *what, const char *sandbox, cons
 		.subject_size = sandbox ? strlen(sandbox) : 0,
 		.write_detail = text ? write_text : NULL, .context = text,
 	};
-	int r = audit_write(&daemon->audit, &event);
 
-	return r < 0 ? r : audit_flush(&daemon->audit);
+	return write_record(daemon, &event);
 }
 
 /* ---- replies ---- */

@@ -48,6 +48,9 @@ struct tidying {
 	uint64_t ended;                      /* sessions since the last one began */
 	uint64_t latest_ns;                  /* when it is due, however few they are */
 	uint64_t again_ns;                   /* when what was too young to go is looked at again; 0: nothing was */
+	uint64_t disk_ns;                    /* not before: once more because the disk is full */
+	bool is_for_disk;                    /* that is why the one under way was started */
+	char said[160];                      /* by that one, for the log */
 };
 
 /* Of events.h, which knows what follows. */

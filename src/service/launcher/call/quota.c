@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/launcher/call/quota.h"
 
+#include <sys/statvfs.h>
+
 #include "base/bucket.h"
 #include "base/str.h"
 #include "service/launcher/call/pressure.h"
@@ -51,6 +53,17 @@ bool quotas_are_pressed(struct quotas *quotas, uint64_t percent, uint64_t now_ns
 		quotas->pressure = pressure_memory(&share) == 0 ? share : 0;
 	}
 	return quotas->pressure >= percent * HUNDREDTHS;
+}
+
+bool quotas_is_disk_short(struct quotas *quotas, const char *path, uint64_t bytes, uint64_t now_ns)
+{
+	struct statvfs st;
+
+	if (!quotas->disk_looked_ns || now_ns - quotas->disk_looked_ns >= LOOK_MS * (uint64_t)NS_PER_MS) {
+		quotas->disk_looked_ns = now_ns;
+		quotas->disk_free = statvfs(path, &st) == 0 ? (uint64_t)st.f_bavail * st.f_frsize : UINT64_MAX;
+	}
+	return quotas->disk_free < bytes;
 }
 
 int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t count, uint64_t now_ns)

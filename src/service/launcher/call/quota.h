@@ -15,6 +15,7 @@ struct quotas {
 	struct quota *first;         /* owned */
 	uint64_t looked_ns;          /* at the memory of the machine; 0: never */
 	uint32_t pressure;           /* then: hundredths of a percent */
+	uint64_t disk_looked_ns, disk_free;   /* the same of a disk, in bytes */
 };
 
 /* Frees all entries; who was too fast is forgotten. */
@@ -30,3 +31,9 @@ int quotas_take(struct quotas *quotas, const struct key_row *key, uint64_t count
  * machine swap, or end something. Never where the kernel does not say. Looks twice a second at most.
  */
 bool quotas_are_pressed(struct quotas *quotas, uint64_t percent, uint64_t now_ns);
+
+/*
+ * Whether fewer bytes than these are free for us on the disk of a path. Never where that cannot be told. Looks twice a
+ * second at most.
+ */
+bool quotas_is_disk_short(struct quotas *quotas, const char *path, uint64_t bytes, uint64_t now_ns);

@@ -145,6 +145,20 @@ static int set_kept(struct settings *settings, const char *text, struct err *err
 	return 0;
 }
 
+static int set_disk(struct settings *settings, const char *text, struct err *err)
+{
+	if (num_parse_size(text, &settings->disk_min) < 0 || settings->disk_min == UINT64_MAX)
+		return fail(err, "disk", text, "write a size, such as 64MiB, or 0");
+	return 0;
+}
+
+static int set_retain(struct settings *settings, const char *text, struct err *err)
+{
+	if (num_parse_duration(text, &settings->retain_ms) < 0)
+		return fail(err, "retain", text, "write a duration, such as 1h or 7d, or unlimited");
+	return 0;
+}
+
 static int set_host(struct settings *settings, const char *text, struct err *err)
 {
 	if (settings->host_count == SETTINGS_NAMES_MAX)
@@ -179,6 +193,7 @@ static const struct setting {
 	{ "beyond_loopback", set_beyond, false }, { "sandboxes", set_sandboxes, false },
 	{ "connections", set_connections, false }, { "pool", set_pool, false }, { "kept", set_kept, false },
 	{ "preload", set_preload, true }, { "snapshots", set_snapshots, false }, { "pressure", set_pressure, false },
+	{ "disk", set_disk, false }, { "retain", set_retain, false },
 };
 
 /* ---- the file ---- */
@@ -302,7 +317,7 @@ int settings_load(struct settings *ret_settings, const struct settings_options *
 	*ret_settings = (struct settings){
 		.address = "127.0.0.1", .port = SETTINGS_PORT, .policy = "service-base", .sandboxes_max = 4000,
 		.connections_max = 8192, .pool_max = 8, .kept_max = 1000,
-		.snapshots_max = 1000, .pressure_max = 20,
+		.disk_min = 64 << 20, .retain_ms = 3600000, .snapshots_max = 1000, .pressure_max = 20,
 	};
 	if (options->config)
 		r = read_file(ret_settings, options->config, err);

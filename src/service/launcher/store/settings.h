@@ -38,6 +38,8 @@ struct settings {
 	uint64_t sandboxes_max;              /* of all keys together */
 	uint32_t connections_max;
 	uint64_t kept_max;                   /* so many that ended last keep their logs */
+	uint64_t disk_min;                   /* bytes that stay free on the disk of the state; 0: nobody looks */
+	uint64_t retain_ms;                  /* so long what has ended stays, also where less is free */
 	uint64_t snapshots_max;              /* of one owner */
 	uint64_t pressure_max;               /* percent of time waited for memory at which nothing more is made */
 	char preload[SETTINGS_MODULES_MAX][SETTINGS_MODULE_SIZE];   /* modules of Pythons that are started ahead */
