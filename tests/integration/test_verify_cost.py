@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 
+import hostile
 import pytest
 from atoll import ROOT
 from peak import peak
@@ -166,6 +167,38 @@ def test_no_hostile_shell_text_takes_long_or_hides_what_stands_before_it(program
     assert answer["computed_us"] < COMPUTED_MS_MAX * 1000 / 3
     assert peak_kib < MEMORY_MB_MAX << 10
     assert "destructive.remove-system" in {finding["id"] for finding in answer["findings"]}
+
+
+REPEATED_SIZE, REPEATED_SHARE = 1 << 16, 8
+
+
+@pytest.mark.parametrize("language", hostile.LANGUAGES)
+def test_what_repeats_itself_is_judged_within_bounds(programs, tmp_path, language):
+    """An eighth of the patterns, another one for each seed; tests/lib/hostile.py measures all of them."""
+    verify = os.path.join(os.environ.get("ATOLL_BIN", ROOT / "build" / "bin"), "atoll-verify")
+    patterns = hostile.LANGUAGES[language][SEED % REPEATED_SHARE::REPEATED_SHARE]
+    files = []
+    for number, pattern in enumerate(patterns):
+        files.append(tmp_path / str(number))
+        files[-1].write_bytes(hostile.repeated(pattern, REPEATED_SIZE))
+    answers, peak_kib = hostile.judge(verify, language, files)
+    assert len(answers) == len(patterns) > 10
+    took = max(zip((answer["computed_us"] for answer in answers), patterns))
+    assert took[0] < COMPUTED_MS_MAX * 1000 / 3, took
+    assert peak_kib < MEMORY_MB_MAX << 10
+
+
+ATTACK = {"shell": "rm -rf /etc\n", "python": "import os\nos.system('rm -rf /etc')\n",
+          "javascript": "require('child_process').execSync('rm -rf /etc');\n"}
+
+
+@pytest.mark.parametrize("language", hostile.LANGUAGES)
+def test_what_repeats_itself_hides_nothing_before_it(programs, tmp_path, language):
+    plain = worst(programs, tmp_path, language, [ATTACK[language]])[0]
+    chosen = random.Random(SEED).sample(hostile.LANGUAGES[language], 20)
+    assert plain == SEVERITIES.index("critical")
+    texts = [ATTACK[language] + pattern * (20000 // len(pattern)) + "\n" for pattern in chosen]
+    assert not [one for one, found in zip(chosen, worst(programs, tmp_path, language, texts)) if found < plain]
 
 
 def test_a_bundle_of_megabytes_is_looked_at_where_it_begins(programs, tmp_path):

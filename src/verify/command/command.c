@@ -534,7 +534,9 @@ static void do_what_it_says(struct walk *walk, struct command *command, uint32_t
 
 uint32_t walk_command(struct walk *walk, struct command *command)
 {
-	uint32_t index = walk_add(walk, OP_COMMAND, command->span, command->context);
+	/* A wrapper in a wrapper has all the words again. */
+	uint32_t index = walk_is_over(walk) ? OPERATION_NONE
+					    : walk_add(walk, OP_COMMAND, command->span, command->context);
 
 	command->output = (struct origins){ 0 };
 	command->is_produced = false;

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "os/clock.h"
+#include "verify/parse/error-count.h"
 #include "verify/parse/parser-memory.h"
 
 enum {
@@ -16,9 +17,17 @@ enum {
 	OPEN_PARAMETERS_MAX = 250,
 	/* << in one line: all that are open are copied at each word. */
 	OPEN_DOCUMENTS_MAX = 250,
-	HALVED_SIZE_MAX = 1 << 20,
-	/* A program that was put together of many is looked at where it begins and ends. */
-	SCRIPT_SIZE_MAX = 4 << 20, SCRIPT_HEAD_SIZE = 256 << 10, SCRIPT_TAIL_SIZE = 64 << 10, PACKED_LINE_SIZE = 500,
+	/*
+	 * What a parse may ask for of memory in all, by the size of its text. Real texts ask for 20 to 90 bytes each
+	 * byte; a parser that lost its way copies all that it has at each step.
+	 */
+	SPENT_MIN = 1 << 20, SPENT_OF_BYTE = 200, READ_COST = 2 << 10,
+	/* A text that is not parsed for what it costs is cut into so many, down to this size. */
+	PIECES = 8, PIECE_SIZE_MIN = 256,
+	/* What is looked at of a text at its end where a bound was hit before. */
+	LAST_SIZE = 4 << 10, LAST_SPENT = 6 << 20, LAST_MEMORY = 4 << 20, LAST_LOOKS = 50000,
+	/* A long text, and a program that was put together of many, is looked at where it begins and ends. */
+	SCRIPT_SIZE_MAX = 256 << 10, SCRIPT_HEAD_SIZE = 176 << 10, SCRIPT_TAIL_SIZE = 48 << 10, PACKED_LINE_SIZE = 500,
 };
 
 /* A text while it is parsed. */
@@ -39,9 +48,10 @@ static const size_t *parse_is_over;
 void judgement_init(struct judgement *judgement, const struct walker *walkers, const struct tables *tables,
 		    unsigned time_ms)
 {
-	parser_memory_use(VERIFY_MEMORY_MAX, &parse_is_over);
+	parser_memory_use(VERIFY_PARSERS_MAX, &parse_is_over);
 	*judgement = (struct judgement){
 		.walkers = walkers, .tables = tables, .deadline_ns = clock_computed_ns() + (uint64_t)time_ms * 1000000,
+		.spent_max = VERIFY_SPENT_MAX, .memory_max = VERIFY_MEMORY_MAX, .looks_max = VERIFY_LOOKS_MAX,
 	};
 	operations_init(&judgement->operations, &judgement->arena);
 }
@@ -92,6 +102,7 @@ static const char *read_chunk(void *payload, uint32_t at, TSPoint point, uint32_
 	uint32_t size = CHUNK_SIZE - at % CHUNK_SIZE;
 
 	(void)point;
+	parser_memory_spend(READ_COST);
 	/* The end is what a parser is done with soonest. What it makes of it is thrown away. */
 	if (at >= source->size || ++source->reads > source->reads_max) {
 		*ret_size = 0;
@@ -138,10 +149,31 @@ static TSTree *parse_source(struct walk *walk, TSParser *parser, enum parse_resu
 	return tree;
 }
 
-/* NULL, and a doubt, but for PARSE_DONE. */
+/* NULL for what one text may not cost: it is to be cut into smaller ones. */
+static TSTree *parse_bounded(struct walk *walk, TSParser **parser, enum parse_result *ret_result)
+{
+	struct judgement *judgement = walk->judgement;
+	size_t left = judgement->spent_max - judgement->spent, max = SPENT_MIN + (size_t)walk->size * SPENT_OF_BYTE;
+	TSTree *tree;
+
+	parser_memory_begin(max < left ? max : left);
+	tree = parse_source(walk, *parser, ret_result);
+	judgement->spent += parser_memory_spent() < left ? parser_memory_spent() : left;
+	if (*ret_result == PARSE_ENDED && *parse_is_over && judgement->spent < judgement->spent_max)
+		*ret_result = PARSE_COSTLY;
+	if (!tree) {
+		/* It would go on where it ended. */
+		ts_parser_delete(*parser);
+		*parser = NULL;
+	}
+	return tree;
+}
+
+/* NULL, and a doubt, but for PARSE_DONE and PARSE_COSTLY. */
 static TSTree *parse(struct walk *walk, const struct walker *walker, enum parse_result *ret_result)
 {
 	TSParser **parser = &parsers[walk->language];
+	const TSLanguage *grammar = error_count_grammar(walk->language, walker->grammar());
 	uint64_t now = clock_computed_ns(), deadline = walk->judgement->deadline_ns;
 	TSTree *tree = NULL;
 
@@ -153,22 +185,17 @@ static TSTree *parse(struct walk *walk, const struct walker *walker, enum parse_
 	if (!*parser) {
 		*parser = ts_parser_new();
 		ts_parser_set_cancellation_flag(*parser, parse_is_over);
-		if (!ts_parser_set_language(*parser, walker->grammar())) {
+		if (!ts_parser_set_language(*parser, grammar)) {
 			operations_doubt(walk->operations, DOUBT_LANGUAGE, walk->outer);
 			return NULL;
 		}
 	}
-	parser_memory_use(walk->language == LANGUAGE_SHELL ? VERIFY_SHELL_MEMORY_MAX : VERIFY_MEMORY_MAX,
-			  &parse_is_over);
-	parser_memory_begin();
 	if (now < deadline) {
 		/* Tree-sitter looks at the other clock: this is for what hangs. */
 		ts_parser_set_timeout_micros(*parser, ((deadline - now) / 1000 + 1) * PARSE_PATIENCE);
-		tree = parse_source(walk, *parser, ret_result);
+		tree = parse_bounded(walk, parser, ret_result);
 	}
 	if (!tree && *ret_result == PARSE_ENDED) {
-		ts_parser_delete(*parser);
-		*parser = NULL;
 		operations_doubt(walk->operations, *parse_is_over ? DOUBT_MEMORY : DOUBT_TIME, walk->outer);
 		walk->judgement->is_over = true;
 	}
@@ -190,24 +217,75 @@ static void walk_part(struct walk *walk, uint32_t start, uint32_t end)
 	origins_join(&walk->output, &part.output);
 }
 
-/*
- * A shell runs line by line until it comes to what it does not understand, so that such a place takes away nothing from
- * the lines before: the two halves are looked at each for itself, until what cannot be is one line.
- */
-static void walk_halves(struct walk *walk)
+/* Behind the first line end in [from, to) that a statement may begin behind, or 0. */
+static uint32_t line_behind(const struct walk *walk, uint32_t from, uint32_t to)
 {
-	const char *middle = walk->text + walk->size / 2, *newline = memchr(middle, '\n', walk->size - walk->size / 2);
-	uint32_t cut;
+	const char *mark = walk->text + from, *end = walk->text + to;
 
-	if (!newline || newline + 1 >= walk->text + walk->size)
-		newline = memrchr(walk->text, '\n', walk->size / 2);
-	if (walk->language != LANGUAGE_SHELL || !newline || walk->size > HALVED_SIZE_MAX) {
+	while (mark < end && (mark = memchr(mark, '\n', (size_t)(end - mark))))
+		if (++mark < end && !strchr(" \t})]", *mark))
+			return (uint32_t)(mark - walk->text);
+	return 0;
+}
+
+/* Behind the first of what separates words in [from, to), in the order in which a statement begins there; or to. */
+static uint32_t sign_behind(const struct walk *walk, uint32_t from, uint32_t to)
+{
+	for (const char *sign = "\n;|& "; *sign; sign++) {
+		const char *mark = memchr(walk->text + from, *sign, to - from);
+
+		if (mark)
+			return (uint32_t)(mark + 1 - walk->text);
+	}
+	return to;
+}
+
+static uint32_t cut_behind(const struct walk *walk, uint32_t from, uint32_t to)
+{
+	uint32_t cut = line_behind(walk, from, to);
+
+	return cut ? cut : sign_behind(walk, from, to);
+}
+
+/* Where the piece that begins at `at` ends: at a line near, so that one that is costly is a piece by itself. */
+static uint32_t piece_end(const struct walk *walk, uint32_t at, uint32_t piece)
+{
+	uint32_t wanted = at + piece, furthest = walk->size - wanted > piece ? wanted + piece : walk->size, cut;
+	const char *newline;
+
+	if (walk->size - at <= piece)
+		return walk->size;
+	cut = line_behind(walk, wanted, furthest);
+	newline = cut ? NULL : memrchr(walk->text + at, '\n', piece);
+	if (newline)
+		return (uint32_t)(newline + 1 - walk->text);
+	if (!cut)
+		cut = sign_behind(walk, wanted, furthest);
+	return cut < furthest ? cut : cut_behind(walk, wanted, walk->size);
+}
+
+/*
+ * What cannot be parsed as a whole takes away nothing from what stands before or behind it: pieces of the text are
+ * looked at each for itself, until what cannot be is a line, or a part of one.
+ */
+static void walk_pieces(struct walk *walk)
+{
+	uint32_t piece = walk->size / PIECES, at = 0;
+
+	if (walk->size < PIECE_SIZE_MIN) {
 		operations_doubt(walk->operations, DOUBT_TIME, walk->outer);
 		return;
 	}
-	cut = (uint32_t)(newline + 1 - walk->text);
-	walk_part(walk, 0, cut);
-	walk_part(walk, cut, walk->size);
+	while (at < walk->size && !walk_is_over(walk)) {
+		uint32_t end = piece_end(walk, at, piece);
+
+		if (at == 0 && end == walk->size) {
+			operations_doubt(walk->operations, DOUBT_TIME, walk->outer);
+			return;
+		}
+		walk_part(walk, at, end);
+		at = end;
+	}
 }
 
 void judge_walk(struct walk *walk)
@@ -235,7 +313,7 @@ void judge_walk(struct walk *walk)
 			operations_doubt(walk->operations, DOUBT_SYNTAX, walk->outer);
 	}
 	if (result == PARSE_COSTLY)
-		walk_halves(walk);
+		walk_pieces(walk);
 	if (!tree)
 		return;
 	root = ts_tree_root_node(tree);
@@ -256,6 +334,34 @@ static bool is_packed(const char *text)
 	return lines < SCRIPT_HEAD_SIZE / PACKED_LINE_SIZE;
 }
 
+/* What stands at the end of a text where a bound was hit: it is not hidden by what is costly before it. */
+static void walk_last(struct walk *walk)
+{
+	struct judgement *judgement = walk->judgement;
+	uint32_t at = walk->size > LAST_SIZE ? walk->size - LAST_SIZE : 0;
+
+	if (!judgement->is_over || judgement->arena.has_failed)
+		return;
+	judgement->is_over = false;
+	judgement->spent_max = judgement->spent + LAST_SPENT;
+	judgement->memory_max = judgement->arena.size + LAST_MEMORY;
+	judgement->looks_max = judgement->looks + LAST_LOOKS;
+	walk_part(walk, at ? cut_behind(walk, at, walk->size) : 0, walk->size);
+}
+
+/* The begin and the end of what is longer than is looked at. */
+static void walk_ends(struct walk *walk)
+{
+	struct judgement *judgement = walk->judgement;
+	uint32_t head = cut_behind(walk, SCRIPT_HEAD_SIZE - LAST_SIZE, SCRIPT_HEAD_SIZE);
+
+	operations_doubt(&judgement->operations, DOUBT_SIZE, (struct span){ head, head });
+	judgement->is_bundle = walk->language != LANGUAGE_SHELL && is_packed(walk->text);
+	walk_part(walk, 0, head);
+	/* From the begin of a line: in the middle of one a parser finds its way with much effort only. */
+	walk_part(walk, cut_behind(walk, walk->size - SCRIPT_TAIL_SIZE, walk->size), walk->size);
+}
+
 void judge_text(struct judgement *judgement, enum verify_language language, const char *text, size_t size)
 {
 	struct walk walk = {
@@ -268,19 +374,12 @@ void judge_text(struct judgement *judgement, enum verify_language language, cons
 		.is_verbatim = true,
 		.parent = OPERATION_NONE,
 	};
-	const char *tail;
 
 	if (!utf8_is_valid(text, size) || memchr(text, '\0', size))
 		operations_doubt(&judgement->operations, DOUBT_ENCODING, (struct span){ 0, 0 });
-	if (size <= SCRIPT_SIZE_MAX || (language != LANGUAGE_PYTHON && language != LANGUAGE_JAVASCRIPT)) {
+	if (size <= SCRIPT_SIZE_MAX)
 		judge_walk(&walk);
-		return;
-	}
-	operations_doubt(&judgement->operations, DOUBT_SIZE, (struct span){ SCRIPT_HEAD_SIZE, SCRIPT_HEAD_SIZE });
-	judgement->is_bundle = is_packed(text);
-	walk_part(&walk, 0, SCRIPT_HEAD_SIZE);
-	/* From the begin of a line: in the middle of one a parser finds its way with much effort only. */
-	tail = memchr(text + size - SCRIPT_TAIL_SIZE, '\n', SCRIPT_TAIL_SIZE);
-	if (tail)
-		walk_part(&walk, (uint32_t)(tail + 1 - text), (uint32_t)size);
+	else
+		walk_ends(&walk);
+	walk_last(&walk);
 }

@@ -9,8 +9,16 @@
 #include "verify/model/tables.h"
 #include "verify/parse/walk.h"
 
-/* Of the parsers. Programs in one file have many megabytes; what is a shell's and takes so much is no script. */
-enum { VERIFY_MEMORY_MAX = 768 << 20, VERIFY_SHELL_MEMORY_MAX = 384 << 20 };
+/*
+ * What one judgement may take. Bytes and steps are counted, and no time: machines differ, and what is found must not.
+ * Together they are at most 200 ms and 64 MiB: tests/lib/hostile.py measures it.
+ */
+enum {
+	VERIFY_PARSERS_MAX = 22 << 20, /* bytes that the parsers hold at a time, */
+	VERIFY_SPENT_MAX = 52 << 20,   /* and that they ask for in all */
+	VERIFY_MEMORY_MAX = 17 << 20,  /* of operations and values */
+	VERIFY_LOOKS_MAX = 1000000,    /* steps of walkers */
+};
 
 /* How texts of one language are read. */
 struct walker {
@@ -27,7 +35,9 @@ struct judgement {
 	const struct walker *walkers; /* LANGUAGE_COUNT of them */
 	const struct tables *tables;  /* what is known of programs and functions */
 	uint64_t deadline_ns;  /* of the time computed: what is said does not depend on who else is at work */
-	unsigned looks;        /* at the clock: not each time */
+	size_t spent, spent_max; /* what parsers asked for, and may */
+	size_t memory_max;     /* of the arena */
+	unsigned looks, looks_max; /* steps of walkers */
 	unsigned nested_count;
 	size_t nested_size;    /* bytes of nested texts, repetitions included */
 	size_t shell_steps;    /* statements of shells that were followed, repetitions included */

@@ -16,7 +16,7 @@ struct block {
 };
 
 static struct block blocks = { .next = &blocks, .previous = &blocks };
-static size_t memory_size, memory_max, is_over;
+static size_t memory_size, memory_max, spent, spent_max, is_over;
 static bool is_confused;
 
 static uintptr_t mark_of(const struct block *block)
@@ -36,6 +36,7 @@ static void link_block(struct block *block, size_t size)
 	memory_size += size;
 	if (memory_size > memory_max)
 		is_over = 1;
+	parser_memory_spend(size);
 }
 
 static void unlink_block(struct block *block)
@@ -111,9 +112,23 @@ void parser_memory_use(size_t max, const size_t **ret_is_over)
 	*ret_is_over = &is_over;
 }
 
-void parser_memory_begin(void)
+void parser_memory_begin(size_t max)
 {
+	spent = 0;
+	spent_max = max;
 	is_over = memory_size > memory_max;
+}
+
+void parser_memory_spend(size_t bytes)
+{
+	spent += bytes;
+	if (spent > spent_max)
+		is_over = 1;
+}
+
+size_t parser_memory_spent(void)
+{
+	return spent;
 }
 
 bool parser_memory_is_confused(void)

@@ -15,8 +15,17 @@
 /* Makes tree-sitter use it. max: bytes beyond which *ret_is_over becomes 1. Any number of times. */
 void parser_memory_use(size_t max, const size_t **ret_is_over);
 
-/* Before a parse: *is_over is 0 again unless there is still too much. */
-void parser_memory_begin(void);
+/*
+ * Before a parse: *is_over is 0 again unless there is still too much. max: bytes that the parse may ask for in all,
+ * also where they are given back. A parser that lost its way copies what it has at each step, and this counts it.
+ */
+void parser_memory_begin(size_t max);
+
+/* Counts something else that a parse costs, in bytes, as if it had asked for them. */
+void parser_memory_spend(size_t bytes);
+
+/* What was asked for since then. */
+size_t parser_memory_spent(void);
 
 /* Whether something was freed that is none of its blocks since parser_memory_drop(). */
 bool parser_memory_is_confused(void);

@@ -145,12 +145,18 @@ static bool go_behind(TSTreeCursor *cursor, struct path *path)
 	return true;
 }
 
+/* What the grammar did not understand has no fields, and asking for them costs as much as there is of it. */
+static bool in_error(const struct syntax *syntax, const struct path *path)
+{
+	return path->count && syntax->nodes[path->steps[path->count - 1].node].kind == NODE_ERROR;
+}
+
 static void copy_tree(struct syntax *syntax, TSTreeCursor *cursor, const struct syntax_map *map,
 		      struct path *path)
 {
 	for (;;) {
 		TSNode node = ts_tree_cursor_current_node(cursor);
-		TSFieldId id = ts_tree_cursor_current_field_id(cursor);
+		TSFieldId id = in_error(syntax, path) ? 0 : ts_tree_cursor_current_field_id(cursor);
 		enum syntax_field field = id < SYNTAX_FIELD_MAX ? map->fields[id] : FIELD_NONE;
 
 		if (is_kept(map, node, field)) {

@@ -30,10 +30,12 @@ bool walk_is_over(struct walk *walk)
 
 	if (judgement->is_over)
 		return true;
-	if (operations_count(walk->operations) >= OPERATIONS_MAX || walk->operations->arena->has_failed) {
+	if (operations_count(walk->operations) >= OPERATIONS_MAX || walk->operations->arena->has_failed ||
+	    walk->operations->arena->size > judgement->memory_max) {
 		operations_doubt(walk->operations, DOUBT_SIZE, walk->outer);
 		judgement->is_over = true;
-	} else if (++judgement->looks % 64 == 0 && clock_computed_ns() > judgement->deadline_ns) {
+	} else if (++judgement->looks > judgement->looks_max ||
+		   (judgement->looks % 64 == 0 && clock_computed_ns() > judgement->deadline_ns)) {
 		operations_doubt(walk->operations, DOUBT_TIME, walk->outer);
 		judgement->is_over = true;
 	}

@@ -19,13 +19,13 @@
 enum {
 	SCRIPT_STEPS_MAX = 4000000, /* nodes looked at, repetitions included */
 	SCRIPT_INLINE_MAX = 400000, /* of them in functions that are called, */
-	SCRIPT_INLINE_SIZE_MAX = 40 << 20, /* and the memory of a judgement, from which on calls are not followed */
+	SCRIPT_INLINE_SIZE_MAX = 16 << 20, /* and the memory of a judgement, from which on calls are not followed */
 	SCRIPT_DEPTH_MAX = 400,
 	SCRIPT_CALLS_MAX = 12,	    /* functions in functions */
 	SCRIPT_REPEAT_MAX = 256,    /* items of a list that a loop is gone through for */
 	SCRIPT_REPEATS_MAX = 20000, /* of all loops together; later ones are gone through once */
 	SCRIPT_REPEAT_STEPS_MAX = 150000,  /* nodes looked at in repetitions, */
-	SCRIPT_REPEAT_SIZE_MAX = 24 << 20, /* and a judgement's memory, from which on loops are gone through once */
+	SCRIPT_REPEAT_SIZE_MAX = 10 << 20, /* and a judgement's memory, from which on loops are gone through once */
 	SCRIPT_VARIABLES_MAX = 200000,
 	SCRIPT_CONTEXTS_MAX = 400000,
 	SCRIPT_FUNCTIONS_MAX = 50000,

@@ -17,8 +17,8 @@ enum {
 	 * Statements, and memory, beyond which loops are followed once, as any of their rounds; and beyond which
 	 * a function that was followed before is a doubt. Steps, not time: machines differ, and what is found must not.
 	 */
-	SHELL_REPEAT_STEPS_MAX = 20000, SHELL_REPEAT_MEMORY_MAX = 16 << 20,
-	SHELL_STEPS_MAX = 300000, SHELL_MEMORY_MAX = 24 << 20,
+	SHELL_REPEAT_STEPS_MAX = 20000, SHELL_REPEAT_MEMORY_MAX = 8 << 20,
+	SHELL_STEPS_MAX = 300000, SHELL_MEMORY_MAX = 16 << 20,
 	/* In a word that is being expanded: a place where the shell splits it. */
 	SHELL_SPLIT = '\x02',
 	/* In the value of an array: between its items. */
