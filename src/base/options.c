@@ -192,7 +192,7 @@ static size_t synopsis_width(const struct option *option)
 	return 6 + strlen(option->long_name) + (option->argument ? around + strlen(option->argument) : 0);
 }
 
-int options_print(const struct option *options, size_t count, int fd)
+static int print(const char *title, const struct option *options, size_t count, int fd)
 {
 	cleanup_buf struct buf text;
 	size_t width = 0, written = 0;
@@ -201,6 +201,7 @@ int options_print(const struct option *options, size_t count, int fd)
 		if (synopsis_width(&options[i]) > width)
 			width = synopsis_width(&options[i]);
 	buf_init(&text, 64 << 10);
+	buf_put_text(&text, title);
 	for (size_t i = 0; i < count; i++) {
 		buf_put_text(&text, "  ");
 		put_synopsis(&text, &options[i]);
@@ -218,4 +219,14 @@ int options_print(const struct option *options, size_t count, int fd)
 		written += n > 0 ? (size_t)n : 0;
 	}
 	return 0;
+}
+
+int options_print(const struct option *options, size_t count, int fd)
+{
+	return print("", options, count, fd);
+}
+
+int options_help(const char *title, const struct option *options, size_t count)
+{
+	return print(title, options, count, STDOUT_FILENO);
 }

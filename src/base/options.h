@@ -48,3 +48,6 @@ int options_parse(const struct option *options, size_t count, void *target, int 
 
 /* Writes the aligned list "  -p, --policy POLICY   use this policy" to the fd. */
 int options_print(const struct option *options, size_t count, int fd) MUST_USE;
+
+/* The same to the standard output, below a title that ends in an empty line. */
+int options_help(const char *title, const struct option *options, size_t count) MUST_USE;

@@ -19,3 +19,13 @@ int program_status(int r, const struct err *err)
 	dprintf(STDERR_FILENO, "atoll: %s: %s%s%s\n", err->stage, err->message, err_joint(err), advice);
 	return err_exit_status(err);
 }
+
+int program_main(int argc, char **argv, int (*begin)(void), int (*run)(int argc, char **argv, struct err *err))
+{
+	struct err err = { 0 };
+	int r = begin();
+
+	if (r == 0)
+		r = run(argc, argv, &err);
+	return program_status(r, &err);
+}

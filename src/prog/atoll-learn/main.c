@@ -267,10 +267,5 @@ static int run(int argc, char **argv, struct err *err)
 
 int main(int argc, char **argv)
 {
-	struct err err = { 0 };
-	int r = fd_secure_standard();
-
-	if (r == 0)
-		r = run(argc, argv, &err);
-	return program_status(r, &err);
+	return program_main(argc, argv, fd_secure_standard, run);
 }

@@ -226,11 +226,10 @@ static int run(int argc, char **argv, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (r == 1) {
-		printf("atoll-log [OPTIONS] FILE: show or check an action log; `atoll log` finds the file.\n\n");
-		fflush(stdout);
-		return options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
-	}
+	if (r == 1)
+		return options_help("atoll-log [OPTIONS] FILE: show or check an action log; "
+				    "`atoll log` finds the file.\n\n",
+				    options, ARRAY_SIZE(options));
 	if (argc - rest != 1)
 		return err_set(err, ERR_USAGE, EINVAL, "log", "atoll-log needs one file; `atoll log` finds it");
 	entry_init();
@@ -239,10 +238,5 @@ static int run(int argc, char **argv, struct err *err)
 
 int main(int argc, char **argv)
 {
-	struct err err = { 0 };
-	int r = fd_secure_standard();
-
-	if (r == 0)
-		r = run(argc, argv, &err);
-	return program_status(r, &err);
+	return program_main(argc, argv, fd_secure_standard, run);
 }

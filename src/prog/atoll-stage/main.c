@@ -53,16 +53,16 @@ static int run(int argc, char **argv, struct err *err)
 	return -EINVAL;
 }
 
-int main(int argc, char **argv)
+static int begin(void)
 {
-	struct err err = { 0 };
-	int r = fd_secure_standard();
-
 	raise_descriptors();
 	package_prepare();
 	/* A log that takes no more is an answer, and no reason to die between two records. */
 	signal(SIGXFSZ, SIG_IGN);
-	if (r == 0)
-		r = run(argc, argv, &err);
-	return program_status(r, &err);
+	return fd_secure_standard();
+}
+
+int main(int argc, char **argv)
+{
+	return program_main(argc, argv, begin, run);
 }

@@ -131,11 +131,10 @@ static int run(int argc, char **argv, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (r == 1) {
-		printf("atoll-template --state DIR VERB …: keeps systems for sandboxes; `atoll template` runs it.\n\n");
-		fflush(stdout);
-		return options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
-	}
+	if (r == 1)
+		return options_help("atoll-template --state DIR VERB …: keeps systems for sandboxes; "
+				    "`atoll template` runs it.\n\n",
+				    options, ARRAY_SIZE(options));
 	verb = find_verb(argv[rest], err);
 	if (!verb)
 		return -EINVAL;
@@ -156,10 +155,5 @@ static int run(int argc, char **argv, struct err *err)
 
 int main(int argc, char **argv)
 {
-	struct err err = { 0 };
-	int r = fd_secure_standard();
-
-	if (r == 0)
-		r = run(argc, argv, &err);
-	return program_status(r, &err);
+	return program_main(argc, argv, fd_secure_standard, run);
 }

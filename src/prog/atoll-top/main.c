@@ -226,11 +226,9 @@ static int run(int argc, char **argv, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (r == 1) {
-		printf("atoll-top [OPTIONS]: draws what `atoll top` feeds it.\n\n");
-		fflush(stdout);
-		return options_print(options, ARRAY_SIZE(options), STDOUT_FILENO);
-	}
+	if (r == 1)
+		return options_help("atoll-top [OPTIONS]: draws what `atoll top` feeds it.\n\n",
+				    options, ARRAY_SIZE(options));
 	if (rest < argc)
 		return err_set(err, ERR_USAGE, EINVAL, "top", "atoll-top takes no words; `atoll top` starts it");
 	r = parse_order(&given, &order, err);
@@ -242,10 +240,5 @@ static int run(int argc, char **argv, struct err *err)
 
 int main(int argc, char **argv)
 {
-	struct err err = { 0 };
-	int r = fd_secure_standard();
-
-	if (r == 0)
-		r = run(argc, argv, &err);
-	return program_status(r, &err);
+	return program_main(argc, argv, fd_secure_standard, run);
 }

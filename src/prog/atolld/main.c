@@ -131,9 +131,5 @@ static int run(int argc, char **argv, struct err *err)
 
 int main(int argc, char **argv)
 {
-	struct err err = { 0 };
-
-	if (fd_secure_standard() < 0)
-		return 125;
-	return program_status(run(argc, argv, &err), &err);
+	return program_main(argc, argv, fd_secure_standard, run);
 }

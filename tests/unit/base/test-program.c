@@ -67,9 +67,33 @@ static void an_error_without_words_names_its_errno(void **state)
 	assert_non_null(strstr(said, "EMFILE"));
 }
 
+static int begin_well(void)
+{
+	return 0;
+}
+
+static int begin_badly(void)
+{
+	return -EMFILE;
+}
+
+static int count_words(int argc, char **argv, struct err *err)
+{
+	return argv[argc] ? err_set(err, ERR_USAGE, EINVAL, "test", "no end") : argc;
+}
+
+static void a_program_that_cannot_begin_does_not_run(void **state)
+{
+	char word[] = "program", *words[] = { word, NULL };
+
+	assert_int_equal(program_main(1, words, begin_well, count_words), 1);
+	assert_int_equal(program_main(1, words, begin_badly, count_words), 125);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_program_that_cannot_begin_does_not_run),
 		cmocka_unit_test(what_went_well_is_silent),
 		cmocka_unit_test(an_error_is_one_line),
 		cmocka_unit_test(an_error_without_words_names_its_errno),
