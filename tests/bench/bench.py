@@ -4,9 +4,9 @@
 
   bench.py --build build [--quick] [--ahead] [--as root|user|both] [--json FILE] [SECTION…]
 
-Sections: start rules exec exec-gate rate parked memory work gate mediation monitor service stage stages verify (none
-named: all of these), and density. All contenders of a table run round-robin in one run, so that drift hits all alike.
-Nothing here fails for a missed budget.
+Sections: start rules exec exec-gate rate parked memory work gate mediation monitor service fair stage stages verify
+(none named: all of these), and density. All contenders of a table run round-robin in one run, so that drift hits all
+alike. Nothing here fails for a missed budget.
 """
 import argparse
 import atexit
@@ -372,6 +372,7 @@ def section_stages(place, report, rounds):
 SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30), "exec": (section_exec, 300, 50),
             "exec-gate": (section_exec_gate, 400, 100), "rate": (section_rate, 2400, 600),
             "density": (density.section_density, 2000, 200),
+            "fair": (density.section_fair, 100, 30),
             "parked": (parking.section_parked, 100, 20),
             "memory": (section_memory, 1, 1), "work": (section_work, 15, 9), "gate": (gate.section_gate, 100, 20),
             "mediation": (mediation.section_mediation, 200, 50),

@@ -11,6 +11,12 @@ from parking import available_kib, quantile
 from serving import POLICY, Client, Server
 
 SETTLE_S, LOOK_S, RUNS = 45, 30, 30
+QUIET_ONES = 8
+WILD = {"nobody is wild": None,
+        "eight busy loops": "for i in 1 2 3 4 5 6 7 8; do while :; do :; done & done; wait",
+        "a fork bomb": "bomb() { bomb | bomb & }; while :; do bomb; sleep 0.01; done",
+        "memory taken without end": "while :; do python3 -c 'kept = []\nwhile True: kept.append(bytearray(1 << 20))'; "
+                                    "done"}
 
 
 def processes(place):
@@ -104,3 +110,64 @@ def section_density(place, report, count):
     report.budget(place, f"atolld with {count} sandboxes", found["rss"] / 1024, 64, "MiB")
     report.budget(place, "p95 of a run beside them, against beside none", ratio, 5)
     return {"empty": empty, "idle": found, "start": start, "end": end}
+
+
+def exec_ms(place, sandboxes, rounds):
+    """Commands in sandboxes that did nothing wrong, one after the other, in turn."""
+    times = []
+    for at in range(rounds):
+        command = [place.atoll, "exec", sandboxes[at % len(sandboxes)], "--", TRUE]
+        began = time.monotonic()
+        run = place.run(command, env=place.environment, timeout=120)
+        if run.returncode:
+            raise Unusable(f"atoll exec: {run.stderr.strip()[-300:] or run.returncode}")
+        times.append((time.monotonic() - began) * 1e3)
+    return times
+
+
+def taken(before):
+    """Processes and MiB that the machine has less of than it had."""
+    count = sum(name.isdigit() for name in os.listdir("/proc"))
+    return count - before[0], (before[1] - available_kib()) // 1024
+
+
+def beside(place, client, script, quiet, rounds):
+    """The same beside one sandbox in which this script runs, and what that took; it may not live through it."""
+    before = (sum(name.isdigit() for name in os.listdir("/proc")), available_kib())
+    if not script:
+        return exec_ms(place, quiet, rounds), taken(before)
+    wild = client.create()
+    try:
+        run = place.run([place.atoll, "exec", "-d", wild, "--", "/bin/bash", "-c", script], env=place.environment)
+        if run.returncode:
+            raise Unusable(f"atoll exec -d: {run.stderr.strip()[-300:] or run.returncode}")
+        time.sleep(2)
+        seen = taken(before)
+        return exec_ms(place, quiet, rounds), seen
+    finally:
+        place.run([place.atoll, "stop", "-t", "0s", wild], env=place.environment)
+
+
+def section_fair(place, report, rounds):
+    """What one sandbox that takes all it gets costs the others. Bounds are cgroups: for root alone."""
+    if place.uid:
+        raise Unusable("without cgroups of one's own nothing bounds a sandbox's processes together")
+    pathlib.Path(place.path("serve.yaml")).write_text("atoll: 1\nextends: service-base\n", encoding="utf-8")
+    words = [place.atoll, "serve", "--listen", "127.0.0.1:0", "--json", "--policy", place.path("serve.yaml")]
+    times, seen = {}, {}
+    with Server(place, words) as server:
+        client = Client(place, json.loads(server.said)["url"], "fair")
+        quiet = [client.create() for _ in range(QUIET_ONES)]
+        for name, script in WILD.items():
+            times[name], seen[name] = beside(place, client, script, quiet, rounds)
+            client.again()
+        for sandbox in quiet:
+            client.kill(sandbox)
+    base = quantile(times["nobody is wild"], .95)
+    report.table(place, f"`atoll exec` of `true` in {QUIET_ONES} sandboxes, beside one that is wild",
+                 ["", "processes more", "MiB less", "n", "median ms", "p95 ms", "× p95"],
+                 [[name, *seen[name], len(found), f"{quantile(found, .5):.2f}", f"{quantile(found, .95):.2f}",
+                   f"{quantile(found, .95) / base:.2f}"] for name, found in times.items()])
+    for name in list(WILD)[1:]:
+        report.budget(place, f"p95 of a command in another sandbox, {name}", quantile(times[name], .95) / base, 5)
+    return times
