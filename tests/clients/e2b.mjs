@@ -6,7 +6,7 @@ import http from 'node:http'
 import https from 'node:https'
 import path from 'node:path'
 
-const { Sandbox } = createRequire(path.join(process.argv[2], 'package.json'))(process.argv[2])
+const { Sandbox, Secret } = createRequire(path.join(process.argv[2], 'package.json'))(process.argv[2])
 const only = process.argv.slice(3)
 const calls = []
 const call = (name, run) => calls.push([name, run])
@@ -230,6 +230,22 @@ call('network rules', async () => {
   } finally {
     await made.kill()
   }
+})
+call('secrets', async () => {
+  if (!Secret) return 'not in this version'
+  const made = await Secret.create('Client-Key', 'sk-one-0123456789abcdef', { metadata: { team: 'a' } })
+  try {
+    same([made.name, made.version, made.metadata], ['client-key', 1, { team: 'a' }])
+    same((await Secret.update('client-key', 'sk-two-0123456789abcdef')).version, 2)
+    same((await Secret.getInfo(made.secretId)).name, 'client-key')
+    same((await Secret.list({ limit: 1 }).nextItems()).map((one) => one.secretId), [made.secretId])
+    const headers = { authorization: 'Bearer ' + Secret.fill('client-key') }
+    const other = await Sandbox.create({ network: { rules: { 'read.example': [{ transform: { headers } }] } } })
+    await other.kill()
+  } finally {
+    same(await Secret.destroy(made.secretId), true)
+  }
+  same([await Secret.exists('client-key'), await Secret.destroy('client-key')], [false, false])
 })
 call('kill while a command runs', async () => {
   const other = await Sandbox.create({ timeoutMs: 60000 })

@@ -123,7 +123,8 @@ static bool wait_for_policy(struct call *call, const char *policy, void (*then)(
 static bool check_rules(struct call *call)
 {
 	struct err err = { 0 };
-	uint32_t status = rules_check(call->message, &err);
+	const char *owner = call->sandbox ? call->sandbox->owner : call->caller.key.owner;
+	uint32_t status = rules_check(call->daemon, owner, call->message, &err);
 
 	if (status)
 		call_fail_err(call, status, &err);

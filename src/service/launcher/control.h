@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Handlers of the control plane about one sandbox: they take a call that passed access_check() and answer it, now or
+ * Handlers of the control plane about sandboxes: they take a call that passed access_check() and answer it, now or
  * later. Runs in atolld.
  */
 
@@ -16,6 +16,11 @@ bool control_check_quotas(struct call *call, uint64_t count) MUST_USE;
 bool control_has_room(const struct call *call, uint64_t count);
 /* SERVICE_CREATE, within the quotas of the key. */
 void control_create(struct call *call);
+/*
+ * SERVICE_LIST: those that match the filters, the newest first where nothing else is said, as one page of rows. A page
+ * is known by the last row before it, so that what comes and goes meanwhile moves no other row.
+ */
+void list_sandboxes(struct call *call);
 /* SERVICE_GET: all that is known of a sandbox, with its tokens where the key may do more than look. */
 void control_get(struct call *call);
 /* SERVICE_KILL: answered when nothing of it is left. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/launcher/list.h"
+#include "service/launcher/control.h"
 
 #include <stdlib.h>
 #include <string.h>

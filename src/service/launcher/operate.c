@@ -9,8 +9,8 @@
 #include "service/launcher/inside/logs.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/inside/watches.h"
-#include "service/launcher/list.h"
 #include "service/launcher/pause.h"
+#include "service/launcher/secrets.h"
 #include "service/launcher/snapshots.h"
 
 struct row {
@@ -35,6 +35,11 @@ static const struct row rows[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_NETWORK] = { control_network, true },
 	[SERVICE_METRICS] = { metrics_show },
 	[SERVICE_LOGS] = { logs_show },
+	[SERVICE_SECRET_CREATE] = { secrets_create },
+	[SERVICE_SECRETS] = { secrets_list },
+	[SERVICE_SECRET_GET] = { secrets_get },
+	[SERVICE_SECRET_UPDATE] = { secrets_update },
+	[SERVICE_SECRET_DELETE] = { secrets_delete },
 	[SERVICE_HEALTH] = { control_health },
 	[SERVICE_EXEC] = { commands_exec, true },
 	[SERVICE_COMMANDS] = { commands_list, true },

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "service/launcher/secrets.h"
 #include "wire/headers.h"
 
-/* What a client writes for a value that this service has; it has none of them. */
-static const char placeholder[] = "${e2b.";
+/* What a client writes for a value that the service has: of secrets.h, or a token of an identity, which it has not. */
+static const char identity[] = "${e2b.identity.";
 
 bool rules_are_there(const struct service_message *said)
 {
@@ -45,17 +46,18 @@ static uint32_t check(const char *const *triples, struct err *err)
 		return 400;
 	}
 	for (; triples && *triples; triples += 3)
-		if (strstr(triples[2], placeholder)) {
+		if (strstr(triples[2], identity)) {
 			err_set(err, ERR_USAGE, ENOSYS, "network",
-				"network.rules: %s: secrets and identity tokens (%s…}) are not served here; name a "
-				"secret in the policy of the key (inject)", err_quote(shown, triples[1]), placeholder);
+				"network.rules: %s: identity tokens (%s…}) are not served here",
+				err_quote(shown, triples[1]), identity);
 			return 501;
 		}
 	return 0;
 }
 
-uint32_t rules_check(const struct service_message *said, struct err *err)
+uint32_t rules_check(struct daemon *daemon, const char *owner, const struct service_message *said, struct err *err)
 {
+	int r;
 	char **triples;
 	uint32_t status;
 
@@ -67,6 +69,9 @@ uint32_t rules_check(const struct service_message *said, struct err *err)
 		return 503;
 	}
 	status = check((const char *const *)triples, err);
+	r = status ? 0 : secrets_fill(daemon, owner, triples, true, err);
+	if (r < 0)
+		status = r == -ENOENT || r == -EINVAL ? 400 : 500;
 	free_rules(triples);
 	return status;
 }
@@ -75,9 +80,17 @@ void rules_set(struct sandbox *sandbox, const struct service_message *said, stru
 {
 	struct atoll_error error = { .size = sizeof error, .what = "out of memory" };
 	char **triples = read_rules(said);
+	struct err err = { 0 };
 	uint64_t ticket = 0;
-	int r = triples ? atoll_set_headers(sandbox->handle, (const char *const *)triples, &ticket, NULL, &error) :
-			  ATOLL_E_NO_MEMORY;
+	int r = ATOLL_E_NO_MEMORY;
+
+	if (triples && secrets_fill(sandbox->daemon, sandbox->owner, triples, false, &err) < 0) {
+		r = ATOLL_E_INVALID;
+		(void)!str_copy(error.what, sizeof error.what, err.message);
+		(void)!str_copy(error.hint, sizeof error.hint, err.hint);
+	} else if (triples) {
+		r = atoll_set_headers(sandbox->handle, (const char *const *)triples, &ticket, NULL, &error);
+	}
 
 	free_rules(triples);
 	await_answer(sandbox, call, r, ticket, &error, done);

@@ -11,8 +11,12 @@
 /* The part of a request, or of what was kept of one, that rules_set() takes; NULL or "": it has none. */
 bool rules_are_there(const struct service_message *said);
 
-/* 0, or a status (400, 501) with *err: headers that cannot be set, or that want what is not served. */
-uint32_t rules_check(const struct service_message *said, struct err *err) MUST_USE;
+/*
+ * 0, or a status (400, 501) with *err: headers that cannot be set, that name a secret which is none of the owner's, or
+ * want what is not served.
+ */
+uint32_t rules_check(struct daemon *daemon, const char *owner, const struct service_message *said,
+		     struct err *err) MUST_USE;
 
 /* Has the sandbox set those that are said, instead of those before; done is called with call. */
 void rules_set(struct sandbox *sandbox, const struct service_message *said, struct call *call, await_done *done);

@@ -14,7 +14,8 @@ const char *const key_role_names[KEY_ROLE_COUNT] = {
 
 enum statement {
 	ADD_KEY, FIND_KEY, KEY_BY_NUMBER, REVOKE_KEY, EACH_KEY, PUT_SANDBOX, REMOVE_SANDBOX, EACH_SANDBOX, PUT_TEMPLATE,
-	REMOVE_TEMPLATE, EACH_TEMPLATE, PUT_FUNCTION, REMOVE_FUNCTION, EACH_FUNCTION, STATEMENT_COUNT,
+	REMOVE_TEMPLATE, EACH_TEMPLATE, PUT_FUNCTION, REMOVE_FUNCTION, EACH_FUNCTION, PUT_SECRET,
+	REMOVE_SECRET, EACH_SECRET, STATEMENT_COUNT,
 };
 
 struct database {
@@ -27,6 +28,7 @@ struct database {
 #define SANDBOX_COLUMNS "id, session, owner, key, state, created_ms, end_ms, left_ms, made, network"
 #define TEMPLATE_COLUMNS "id, name, owner, session, snapshot, sandbox, created_ms"
 #define FUNCTION_COLUMNS "id, name, owner, key, created_ms, made"
+#define SECRET_COLUMNS "id, name, owner, version, created_ms, updated_ms, metadata"
 
 static const char *const statement_texts[STATEMENT_COUNT] = {
 	[ADD_KEY] = "INSERT INTO keys (hash, name, owner, shown, role, policy, sandboxes_max, creates_per_minute, "
@@ -44,6 +46,11 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
 	[PUT_FUNCTION] = "INSERT OR REPLACE INTO functions (" FUNCTION_COLUMNS ") VALUES (?,?,?,?,?,?)",
 	[REMOVE_FUNCTION] = "DELETE FROM functions WHERE id = ?",
 	[EACH_FUNCTION] = "SELECT " FUNCTION_COLUMNS " FROM functions ORDER BY created_ms, rowid",
+	/* Not OR REPLACE: that would remove another secret of the same name. */
+	[PUT_SECRET] = "INSERT INTO secrets (" SECRET_COLUMNS ") VALUES (?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+		       "version = excluded.version, updated_ms = excluded.updated_ms, metadata = excluded.metadata",
+	[REMOVE_SECRET] = "DELETE FROM secrets WHERE id = ?",
+	[EACH_SECRET] = "SELECT " SECRET_COLUMNS " FROM secrets ORDER BY created_ms, rowid",
 };
 
 /* Each brings a database from the version of its index to the next. Never changed: a further one is added. */
@@ -61,6 +68,8 @@ static const char *const migrations[] = {
 	" snapshot TEXT NOT NULL, sandbox TEXT NOT NULL, created_ms INTEGER NOT NULL);",
 	"CREATE TABLE functions (id TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, key INTEGER NOT NULL,"
 	" created_ms INTEGER NOT NULL, made BLOB);",
+	"CREATE TABLE secrets (id TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, version INTEGER NOT NULL,"
+	" created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, metadata BLOB, UNIQUE (owner, name));",
 };
 
 const char *database_problem(struct database *store)
@@ -503,6 +512,56 @@ int database_each_function(struct database *store, int (*row)(void *context, con
 	while ((r = step(statement)) == 1) {
 		get_function(statement, &function);
 		r = row(context, &function);
+		if (r < 0)
+			break;
+	}
+	sqlite3_reset(statement);
+	return r < 0 ? r : 0;
+}
+
+int database_put_secret(struct database *store, const struct secret_row *secret)
+{
+	sqlite3_stmt *statement = begin(store, PUT_SECRET);
+	int at = 1;
+
+	put_text(statement, &at, secret->id);
+	put_text(statement, &at, secret->name);
+	put_text(statement, &at, secret->owner);
+	put_u64(statement, &at, secret->version);
+	put_u64(statement, &at, secret->created_ms);
+	put_u64(statement, &at, secret->updated_ms);
+	put_bytes(statement, &at, &secret->metadata);
+	return finish(statement);
+}
+
+int database_remove_secret(struct database *store, const char *id)
+{
+	return remove_row(store, REMOVE_SECRET, id);
+}
+
+static void get_secret(sqlite3_stmt *statement, struct secret_row *secret)
+{
+	int at = 0;
+
+	get_text(statement, &at, secret->id, sizeof secret->id);
+	get_text(statement, &at, secret->name, sizeof secret->name);
+	get_text(statement, &at, secret->owner, sizeof secret->owner);
+	secret->version = get_u64(statement, &at);
+	secret->created_ms = get_u64(statement, &at);
+	secret->updated_ms = get_u64(statement, &at);
+	secret->metadata = get_bytes(statement, &at);
+}
+
+int database_each_secret(struct database *store, int (*row)(void *context, const struct secret_row *secret),
+			 void *context)
+{
+	sqlite3_stmt *statement = begin(store, EACH_SECRET);
+	struct secret_row secret;
+	int r;
+
+	while ((r = step(statement)) == 1) {
+		get_secret(statement, &secret);
+		r = row(context, &secret);
 		if (r < 0)
 			break;
 	}

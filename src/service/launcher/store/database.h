@@ -20,7 +20,7 @@
 
 struct database;
 
-enum { DATABASE_NAME_SIZE = 65, DATABASE_POLICY_SIZE = 1024 };
+enum { DATABASE_NAME_SIZE = 65, DATABASE_POLICY_SIZE = 1024, DATABASE_SECRET_NAME_SIZE = 129 };
 
 enum key_role { KEY_READ_ONLY, KEY_USER, KEY_ADMIN, KEY_ROLE_COUNT };
 extern const char *const key_role_names[KEY_ROLE_COUNT];
@@ -76,6 +76,14 @@ struct function_row {
 	struct bytes made;                         /* a frame: as it was deployed */
 };
 
+/* What is known of a secret of a client; its value is elsewhere. */
+struct secret_row {
+	char id[DATABASE_NAME_SIZE], name[DATABASE_SECRET_NAME_SIZE], owner[DATABASE_NAME_SIZE];
+	uint64_t version;                          /* 0: it has no value yet, and nobody was told of it */
+	uint64_t created_ms, updated_ms;
+	struct bytes metadata;                     /* name NUL value NUL … */
+};
+
 /* Opens or makes it, and brings an older one up to date. -EPROTO with *err: it is of a later atoll. */
 int database_open(const char *path, struct database **ret_store, struct err *err) MUST_USE;
 void database_close(struct database *store);
@@ -114,6 +122,12 @@ int database_put_function(struct database *store, const struct function_row *fun
 int database_remove_function(struct database *store, const char *id) MUST_USE;
 int database_each_function(struct database *store, int (*row)(void *context, const struct function_row *function),
 			   void *context) MUST_USE;
+
+/* A row takes the place of one with the same id; -EEXIST: another one of the owner has the name. As for templates. */
+int database_put_secret(struct database *store, const struct secret_row *secret) MUST_USE;
+int database_remove_secret(struct database *store, const char *id) MUST_USE;
+int database_each_secret(struct database *store, int (*row)(void *context, const struct secret_row *secret),
+			 void *context) MUST_USE;
 
 /* Writes what is committed into the main file, and waits for the disk. Called when nothing else is to be done. */
 void database_checkpoint(struct database *store);
