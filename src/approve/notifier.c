@@ -332,7 +332,7 @@ static int take_back(struct link *link, struct slot *slot, const struct question
 	return r;
 }
 
-static int tell(struct link *link, struct slot *slot, struct question *question)
+static int send_question(struct link *link, struct slot *slot, struct question *question)
 {
 	int r;
 
@@ -361,7 +361,7 @@ static int refresh(struct link *link)
 		if (!question || question->state == ASKING_ANSWERED)
 			r = take_back(link, slot, question);
 		else if (question->state != slot->state)
-			r = tell(link, slot, question);
+			r = send_question(link, slot, question);
 		if (r <= 0)
 			return r;
 	}
@@ -399,7 +399,7 @@ static int fill(struct link *link, enum asking_state wanted)
 		slot = make_room(link, wanted == ASKING_WAITS, &r);
 		if (!slot)
 			return r;
-		r = tell(link, slot, question);
+		r = send_question(link, slot, question);
 		if (r <= 0)
 			return r;
 	}

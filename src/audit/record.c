@@ -31,7 +31,7 @@ struct cursor {
 	const char *at, *end;
 };
 
-static bool take(struct cursor *cursor, const char *text)
+static bool skip_text(struct cursor *cursor, const char *text)
 {
 	size_t size = strlen(text);
 
@@ -84,10 +84,10 @@ static bool take_link(struct cursor *cursor, struct hash *ret_prev)
 		return false;
 	tail = (struct cursor){ cursor->end - size, cursor->end };
 	cursor->end = tail.at;
-	if (!take(&tail, link_key) || !audit_hash_from_hex(ret_prev, tail.at))
+	if (!skip_text(&tail, link_key) || !audit_hash_from_hex(ret_prev, tail.at))
 		return false;
 	tail.at += 2 * HASH_SIZE;
-	return take(&tail, link_end);
+	return skip_text(&tail, link_end);
 }
 
 static bool has_control_bytes(const char *bytes, size_t size)
@@ -103,21 +103,22 @@ enum audit_fault audit_record_parse(struct audit_record *ret_record, const char 
 	struct cursor cursor = { line, line + size };
 	uint64_t version;
 
-	if (has_control_bytes(line, size) || !take(&cursor, "{\"v\":") || !take_number(&cursor, &version))
+	if (has_control_bytes(line, size) || !skip_text(&cursor, "{\"v\":") || !take_number(&cursor, &version))
 		return AUDIT_FAULT_SHAPE;
 	if (version != 1)
 		return AUDIT_FAULT_VERSION;
-	if (!take(&cursor, ",\"seq\":") || !take_number(&cursor, &ret_record->seq) || !take(&cursor, ",\"ts\":") ||
-	    !take_pattern(&cursor, "\"0000-00-00T00:00:00.000000000Z\"") || !take(&cursor, ",\"session\":\""))
+	if (!skip_text(&cursor, ",\"seq\":") || !take_number(&cursor, &ret_record->seq) ||
+	    !skip_text(&cursor, ",\"ts\":") ||
+	    !take_pattern(&cursor, "\"0000-00-00T00:00:00.000000000Z\"") || !skip_text(&cursor, ",\"session\":\""))
 		return AUDIT_FAULT_SHAPE;
 	ret_record->session = cursor.at;
-	if (!take_pattern(&cursor, "************") || !take(&cursor, "\",\"type\":\""))
+	if (!take_pattern(&cursor, "************") || !skip_text(&cursor, "\",\"type\":\""))
 		return AUDIT_FAULT_SHAPE;
 	ret_record->type = cursor.at;
 	while (cursor.at < cursor.end && ((*cursor.at >= 'a' && *cursor.at <= 'z') || *cursor.at == '.'))
 		cursor.at++;
 	ret_record->type_size = (size_t)(cursor.at - ret_record->type);
-	if (!ret_record->type_size || !take(&cursor, "\"") || !take_link(&cursor, &ret_record->prev))
+	if (!ret_record->type_size || !skip_text(&cursor, "\"") || !take_link(&cursor, &ret_record->prev))
 		return AUDIT_FAULT_SHAPE;
 	hash_bytes(&ret_record->own, line, size);
 	return AUDIT_FAULT_NONE;

@@ -29,7 +29,7 @@ static uint64_t limit_of(const struct disk_full *disk, enum resource resource)
 }
 
 /* One record and one line for the agent each time: it may clear up and come back here often. */
-static int tell(struct disk_full *disk)
+static int record_refusal(struct disk_full *disk)
 {
 	enum { TEXT_SIZE = 160 };
 	struct action action = { .kind = ACTION_FILE_WRITE, .subject = disk->staging->record.trees[0].path };
@@ -107,7 +107,7 @@ int disk_supervise(struct disk_full *disk, uint64_t now_ns)
 	switch (hit) {
 	case DISK_FULL:
 		r = hold(disk);
-		return r < 0 || disk->run->ended != ENDED_NOT ? r : tell(disk);
+		return r < 0 || disk->run->ended != ENDED_NOT ? r : record_refusal(disk);
 	case DISK_AGAIN:
 		return let_go(disk);
 	case DISK_BYTES:

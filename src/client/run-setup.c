@@ -689,7 +689,7 @@ __attribute__((noinline)) static int find_own(struct making *making, struct err 
 }
 
 /* run_parking.take */
-static int take(void *context, struct frame *frame, int *fds, size_t fd_count, struct err *err)
+static int complete_request(void *context, struct frame *frame, int *fds, size_t fd_count, struct err *err)
 {
 	struct making *making = context;
 	const struct run_completion *waited = completion(making->given);
@@ -713,7 +713,7 @@ static void begin(struct making *making, const struct run_setup *given, char **c
 
 	*making = (struct making){ .given = given, .command = command };
 	making->inputs.secrets.values_fd = FD_NONE;
-	making->parking = (struct run_parking){ .take = take, .context = making,
+	making->parking = (struct run_parking){ .take = complete_request, .context = making,
 						.age_ms = completion(given) ? completion(given)->age_ms : 0 };
 	making->request = (struct run_request){
 		.session = making->session,

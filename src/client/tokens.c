@@ -26,7 +26,7 @@ int token_directories(struct token_directories *ret_dirs, struct err *err)
 }
 
 /* What atoll-token says goes to stderr. 1: it does not hold. */
-static int take(const struct token_presented *presented, int far_fd, struct err *err)
+static int run_token_check(const struct token_presented *presented, int far_fd, struct err *err)
 {
 	struct token_directories dirs;
 	const char *argv[] = { "atoll-token", "--keys", dirs.keys, "--store", dirs.store, "--project",
@@ -80,7 +80,7 @@ int token_present(const struct token_presented *presented, struct buf *ret_frame
 	if (near_fd < 0 || far_fd < 0)
 		return err_set(err, ERR_INTERNAL, near_fd < 0 ? -near_fd : -far_fd, "token", "no socket: %s",
 			       strerror(near_fd < 0 ? -near_fd : -far_fd));
-	r = take(presented, far_fd, err);
+	r = run_token_check(presented, far_fd, err);
 	/* Without our end of it a reader sees the end. */
 	close_fd(&far_fd);
 	if (r != 0)

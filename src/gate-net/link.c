@@ -55,7 +55,7 @@ void gate_forget_unsent(struct net_gate *gate)
 		drop_first(gate);
 }
 
-static int keep(struct net_gate *gate, const struct buf *frame, const int *fds, size_t fd_count)
+static int queue_frame(struct net_gate *gate, const struct buf *frame, const int *fds, size_t fd_count)
 {
 	struct gate_unsent *unsent;
 
@@ -117,7 +117,7 @@ void gate_send(struct net_gate *gate, int r, const int *fds, size_t fd_count)
 		r = is_first ? frame_send(gate->peer.fd, &gate->run->out, fds, fd_count) : -EAGAIN;
 	/* It has not come to read: on a busy machine, when thousands of connections were begun together. */
 	if (r == -EAGAIN && gate_is_there(gate)) {
-		r = keep(gate, &gate->run->out, fds, fd_count);
+		r = queue_frame(gate, &gate->run->out, fds, fd_count);
 		if (r == 0 && is_first)
 			r = peer_wait_for_room(&gate->peer);
 	}

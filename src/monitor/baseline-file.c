@@ -21,7 +21,7 @@ struct cursor {
 	bool is_bad;
 };
 
-static const void *take(struct cursor *cursor, size_t size)
+static const void *read_bytes(struct cursor *cursor, size_t size)
 {
 	const void *bytes = cursor->at;
 
@@ -36,7 +36,7 @@ static const void *take(struct cursor *cursor, size_t size)
 
 static uint64_t take_number(struct cursor *cursor, size_t size)
 {
-	const uint8_t *bytes = take(cursor, size);
+	const uint8_t *bytes = read_bytes(cursor, size);
 	uint64_t value = 0;
 
 	for (size_t i = size; bytes && i-- > 0;)
@@ -53,7 +53,7 @@ static void put_number(struct buf *out, uint64_t value, size_t size)
 static char *take_label(struct cursor *cursor)
 {
 	size_t size = (size_t)take_number(cursor, 2);
-	const char *bytes = size <= BASELINE_LABEL_MAX ? take(cursor, size) : NULL;
+	const char *bytes = size <= BASELINE_LABEL_MAX ? read_bytes(cursor, size) : NULL;
 
 	cursor->is_bad |= !bytes || memchr(bytes, 0, size);
 	return cursor->is_bad ? NULL : strndup(bytes, size);
@@ -88,7 +88,7 @@ static int parse_body(struct cursor *cursor, struct baseline *baseline)
 	/* Features that came later are 0 in the sessions of before. */
 	features = (size_t)take_number(cursor, 4);
 	cursor->is_bad |= features < MONITOR_FEATURES_FIRST || features > MONITOR_FEATURE_COUNT;
-	key = take(cursor, BASELINE_KEY_SIZE);
+	key = read_bytes(cursor, BASELINE_KEY_SIZE);
 	if (key)
 		memcpy(baseline->key, key, BASELINE_KEY_SIZE);
 	baseline->agent = take_label(cursor);

@@ -194,7 +194,7 @@ static int stop(struct freeze *freeze, const struct freeze_holder *holder, bool 
 	return r < 0 || is_soon ? r : limit_group_wait_frozen(freeze->run->limits);
 }
 
-static int go_on(struct freeze *freeze)
+static int thaw_processes(struct freeze *freeze)
 {
 	return freeze->by_signals ? continue_by_signals(freeze) : limit_group_freeze(freeze->run->limits, false);
 }
@@ -229,7 +229,7 @@ static int begin(struct freeze *freeze, const struct freeze_holder *holder, cons
 	r = stop(freeze, holder, is_soon);
 	freeze->is_settling = is_soon && freeze->by_signals && r == -ETIMEDOUT;
 	if (r < 0 && !freeze->is_settling) {
-		int again = go_on(freeze);
+		int again = thaw_processes(freeze);
 
 		reset(freeze);
 		if (again < 0) /* what is half frozen and cannot be thawed is of no use to anybody */
@@ -345,7 +345,7 @@ int freeze_end(struct freeze *freeze)
 
 	if (!holder)
 		return 0;
-	r = go_on(freeze);
+	r = thaw_processes(freeze);
 	frozen_ns = clock_monotonic_ns() - freeze->since_ns;
 	logged = holder->thawed ? holder->thawed(freeze, frozen_ns) : 0;
 	reset(freeze);

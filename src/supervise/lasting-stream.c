@@ -187,7 +187,7 @@ static int take_copies(struct lasting_stream *stream)
 	return account(stream, (size_t)n);
 }
 
-static int take(struct lasting_stream *stream)
+static int read_stream(struct lasting_stream *stream)
 {
 	struct lasting_reader *idle = first_idle(stream);
 	int r = 1;
@@ -233,7 +233,7 @@ static int pump(struct lasting_stream *stream)
 	int r;
 
 	flush(stream);
-	r = take(stream);
+	r = read_stream(stream);
 	flush(stream);
 	return r < 0 ? r : wait_for_more(stream);
 }

@@ -123,7 +123,7 @@ static int be_worker(int socket_fd, struct text_shared *shared)
 
 /* The keeper. */
 
-static void keep(int socket_fd, struct text_shared *shared)
+static void run_keeper(int socket_fd, struct text_shared *shared)
 {
 	for (;;) {
 		struct answer answer = { .result = -EIO };
@@ -161,7 +161,7 @@ static void be_keeper(int socket_fd, struct text_shared *shared)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && close_others(socket_fd) == 0 && text_begin() == 0 &&
 	    confine_self(CONFINE_STAGE_KEEPER, NULL, 0, NULL) == 0)
-		keep(socket_fd, shared);
+		run_keeper(socket_fd, shared);
 }
 
 /* The caller. */

@@ -94,7 +94,7 @@ static bool are_attributes(char *const *list)
 }
 
 /* Takes what field has. */
-static int take(struct files_request *request, struct field *field)
+static int set_field(struct files_request *request, struct field *field)
 {
 	unsigned i = 0;
 	char *at;
@@ -126,7 +126,7 @@ int files_request_get(struct frame *frame, struct files_request *ret_request)
 	int r;
 
 	while ((r = field_get(frame, &field)) == 1) {
-		r = take(&request, &field);
+		r = set_field(&request, &field);
 		free(field.strings);
 		field = (struct field){ 0 };
 		if (r < 0)

@@ -56,12 +56,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static ssize_t take(struct end *end, void *bytes, size_t size)
+static ssize_t receive_some(struct end *end, void *bytes, size_t size)
 {
 	return end->tls ? SSL_read(end->tls, bytes, (int)size) : recv(end->fd, bytes, size, 0);
 }
 
-static ssize_t give(struct end *end, const void *bytes, size_t size)
+static ssize_t send_some(struct end *end, const void *bytes, size_t size)
 {
 	return end->tls ? SSL_write(end->tls, bytes, (int)size) : send(end->fd, bytes, size, MSG_NOSIGNAL);
 }
@@ -128,7 +128,7 @@ static bool answer_requests(struct end *end, const uint8_t *bytes, size_t size)
 		if (end->head < 4)
 			continue;
 		end->head = 0;
-		if (give(end, answer, sizeof answer - 1) <= 0)
+		if (send_some(end, answer, sizeof answer - 1) <= 0)
 			return false;
 	}
 	return true;
@@ -141,14 +141,14 @@ static bool serve_end(struct end *end, SSL_CTX *context)
 	if (!end->is_known)
 		return greet(end, context);
 	if (end->mode == 'd')
-		return give(end, block, BLOCK) > 0;
+		return send_some(end, block, BLOCK) > 0;
 	do {
-		n = take(end, block, BLOCK);
+		n = receive_some(end, block, BLOCK);
 		if (n <= 0)
 			return false;
 		if (!end->mode)
 			end->mode = (char)block[0];
-		if (end->mode == 'p' && give(end, block, (size_t)n) <= 0)
+		if (end->mode == 'p' && send_some(end, block, (size_t)n) <= 0)
 			return false;
 		if (end->mode == 'G' && !answer_requests(end, block, (size_t)n))
 			return false;
@@ -243,7 +243,7 @@ static void begin(struct client *client, char mode)
 		if (SSL_connect(end->tls) != 1)
 			die("TLS");
 	}
-	if (mode && give(end, &mode, 1) != 1)
+	if (mode && send_some(end, &mode, 1) != 1)
 		die("send");
 }
 
@@ -251,7 +251,7 @@ static void trip(struct client *client)
 {
 	char byte = 'p';
 
-	if (give(&client->end, &byte, 1) != 1 || take(&client->end, &byte, 1) != 1)
+	if (send_some(&client->end, &byte, 1) != 1 || receive_some(&client->end, &byte, 1) != 1)
 		die("round trip");
 }
 
@@ -260,7 +260,7 @@ static void connection(struct client *client)
 	char byte;
 
 	begin(client, 'p');
-	if (take(&client->end, &byte, 1) != 1)
+	if (receive_some(&client->end, &byte, 1) != 1)
 		die("first byte");
 	close_end(&client->end);
 }
@@ -272,10 +272,10 @@ static void request(struct client *client)
 	int length = snprintf(text, sizeof text, "GET /small HTTP/1.1\r\nHost: %s:%s\r\n\r\n", client->host,
 			      client->port);
 
-	if (give(&client->end, text, (size_t)length) != length)
+	if (send_some(&client->end, text, (size_t)length) != length)
 		die("request");
 	do {
-		n = take(&client->end, text + size, sizeof text - 1 - (size_t)size);
+		n = receive_some(&client->end, text + size, sizeof text - 1 - (size_t)size);
 		if (n <= 0)
 			die("answer");
 		size += n;
@@ -314,7 +314,7 @@ static void measure_bytes(struct client *client, bool is_up, uint64_t ms)
 	uint64_t start = now_ns(), last = start, until = start + ms * 1000000, total = 0;
 
 	while (last < until) {
-		ssize_t n = is_up ? give(&client->end, block, BLOCK) : take(&client->end, block, BLOCK);
+		ssize_t n = is_up ? send_some(&client->end, block, BLOCK) : receive_some(&client->end, block, BLOCK);
 
 		if (n <= 0)
 			die("transfer");
@@ -406,7 +406,7 @@ static void obey(struct client *client, const char *line)
 		close_end(&client->end);
 	} else {
 		begin(client, strcmp(what, "requests") == 0 ? 0 : what[0] == 't' ? 'p' : what[0]);
-		if (what[0] == 't' && take(&client->end, &(char){ 0 }, 1) != 1)
+		if (what[0] == 't' && receive_some(&client->end, &(char){ 0 }, 1) != 1)
 			die("first byte");
 		if (what[0] == 't' || what[0] == 'r')
 			measure_each(client, what[0] == 't' ? trip : request, (uint64_t)number);

@@ -95,7 +95,7 @@ struct wire {
 	bool is_open;
 };
 
-static void give(struct wire *wire, const uint8_t *bytes, size_t size, bool is_client)
+static void give_bytes(struct wire *wire, const uint8_t *bytes, size_t size, bool is_client)
 {
 	size_t used;
 
@@ -126,7 +126,7 @@ static void run(struct wire *wire, const uint8_t *bytes, size_t size, size_t ste
 			continue;
 		}
 		piece = piece < step ? piece : step;
-		give(wire, bytes, piece, is_client);
+		give_bytes(wire, bytes, piece, is_client);
 		bytes += piece;
 		size -= piece;
 	}

@@ -23,7 +23,7 @@ struct input {
 	const struct buf *printed;
 };
 
-static int give(const void *bytes, size_t size, char **ret_bytes, size_t *ret_size,
+static int copy_bytes(const void *bytes, size_t size, char **ret_bytes, size_t *ret_size,
 		struct snapshot_source *ret_source)
 {
 	*ret_bytes = malloc(size ? size : 1);
@@ -44,13 +44,13 @@ static int read_input(void *context, const char *path, char **ret_bytes, size_t 
 	ret_source->path = path;
 	/* The files that a policy is made of are protected by it: the printed one is made of the same. */
 	if (str_equal(path, "/t.yaml") && input->printed)
-		return give(input->printed->bytes, input->printed->size, ret_bytes, ret_size, ret_source);
+		return copy_bytes(input->printed->bytes, input->printed->size, ret_bytes, ret_size, ret_source);
 	if (str_equal(path, "/home/u/p/.atoll.yaml") && input->project && input->printed)
-		return give(nothing, sizeof nothing - 1, ret_bytes, ret_size, ret_source);
+		return copy_bytes(nothing, sizeof nothing - 1, ret_bytes, ret_size, ret_source);
 	if (str_equal(path, "/t.yaml"))
-		return give(input->policy, input->policy_size, ret_bytes, ret_size, ret_source);
+		return copy_bytes(input->policy, input->policy_size, ret_bytes, ret_size, ret_source);
 	if (str_equal(path, "/home/u/p/.atoll.yaml") && input->project)
-		return give(input->project, input->project_size, ret_bytes, ret_size, ret_source);
+		return copy_bytes(input->project, input->project_size, ret_bytes, ret_size, ret_source);
 	return -ENOENT;
 }
 

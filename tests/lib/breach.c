@@ -281,7 +281,7 @@ static void attack(void)
 		syscall(SYS_exit_group, attempts[chosen].run() ? 1 : 0);
 }
 
-static void tell(int attempt, int status)
+static void report_attempt(int attempt, int status)
 {
 	char line[256];
 	/* Some programs make a process of their own for a part of their work, before they confine themselves. */
@@ -343,7 +343,7 @@ static void begin(void)
 		}
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			continue;
-		tell(i, status);
+		report_attempt(i, status);
 	}
 }
 

@@ -96,7 +96,7 @@ struct happening {
 	int fd;
 };
 
-static void tell(struct client *client, const struct happening *happening)
+static void notify_client(struct client *client, const struct happening *happening)
 {
 	bool has_fd = happening->fd >= 0 && happening->owner == client;
 
@@ -119,7 +119,7 @@ static void tell_all(struct box *box, const struct happening *happening)
 {
 	for (size_t i = 0; i < BOX_CLIENTS_MAX; i++)
 		if (wants(box->control.clients[i], happening->type) && concerns(box->control.clients[i], happening))
-			tell(box->control.clients[i], happening);
+			notify_client(box->control.clients[i], happening);
 }
 
 static void put_nothing(struct buf *out, const void *context)
@@ -133,7 +133,7 @@ void link_announce_to(struct client *client)
 	if (client->link->was_announced || !wants(client, LINK_EVENT_READY))
 		return;
 	client->link->was_announced = true;
-	tell(client, &ready);
+	notify_client(client, &ready);
 }
 
 void link_announce(struct box *box)
@@ -258,7 +258,7 @@ void link_watch_changed(struct client *client, const struct link_change *change)
 		count_lost(client->link, LINK_EVENT_WATCH);
 		return;
 	}
-	tell(client, &changed);
+	notify_client(client, &changed);
 }
 
 /* ---- records and refusals ---- */
@@ -359,7 +359,7 @@ void link_check(struct box *box)
 			continue;
 		client->link->was_frozen = is_frozen;
 		if (wants(client, LINK_EVENT_FROZEN))
-			tell(client, &frozen);
+			notify_client(client, &frozen);
 	}
 }
 

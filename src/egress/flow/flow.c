@@ -268,7 +268,7 @@ static const char *failure_of(const struct dial_result *result)
 	return "the host's proxy cannot be reached";
 }
 
-static void go_on(struct flow *flow)
+static void start_transfer(struct flow *flow)
 {
 	flow->state = FLOW_CONNECTED;
 	if (flow->is_read)
@@ -324,7 +324,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 	if (!flow->to.is_proxied && address_is_loopback(flow->to.address.bytes))
 		tell_resolved(flow);
 	else
-		go_on(flow);
+		start_transfer(flow);
 }
 
 static struct action action_of(const struct flow *flow)
@@ -396,7 +396,7 @@ void flow_go(struct gate *gate, uint32_t id, bool is_granted)
 		if (!is_granted)
 			end_flow(flow, "refused");
 		else if (flow->outside_fd >= 0)
-			go_on(flow);
+			start_transfer(flow);
 		else
 			dial(flow);
 		return;

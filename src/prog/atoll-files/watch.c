@@ -73,7 +73,7 @@ static int open_top(const struct inside *inside, const struct watch *watch)
 
 /* ---- told ---- */
 
-static int tell(struct inside *inside, const struct watch *watch, const char *change, const char *path)
+static int send_change(struct inside *inside, const struct watch *watch, const char *change, const char *path)
 {
 	struct entry entry = { 0 };
 	cleanup_fd int fd = FD_NONE, top = FD_NONE;
@@ -100,7 +100,7 @@ static int tell_short(struct inside *inside, struct watch *watch)
 	if (watch->is_short)
 		return 0;
 	watch->is_short = true;
-	return tell(inside, watch, "overflow", NULL);
+	return send_change(inside, watch, "overflow", NULL);
 }
 
 /* ---- directories ---- */
@@ -180,7 +180,7 @@ static int add_entry(struct adding *adding, int dir_fd, const char *path, const 
 	if (is_dots(entry->d_name) || str_format(below, sizeof below, "%s%s", path, entry->d_name) < 0)
 		return 0;
 	if (adding->is_new && adding->failed == 0)
-		adding->failed = tell(adding->inside, adding->watch, "create", below);
+		adding->failed = send_change(adding->inside, adding->watch, "create", below);
 	if (entry->d_type == DT_UNKNOWN && fstatat(dir_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0)
 		is_directory = S_ISDIR(status.st_mode);
 	if (!is_directory || !(adding->watch->flags & FILES_WATCH_RECURSIVE) || depth == DEPTH_MAX)
@@ -306,7 +306,7 @@ static int tell_node(struct inside *inside, size_t at, const struct inotify_even
 	/* What a directory says of itself, the one above has said, where it is watched as well. */
 	if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT)) {
 		if (is_top && !(event->mask & IN_MOVE_SELF)) {
-			r = tell(inside, watch, "gone", NULL);
+			r = send_change(inside, watch, "gone", NULL);
 			forget(watch);
 		} else if (!is_top && event->mask & IN_IGNORED) {
 			drop_node(at);
@@ -315,7 +315,7 @@ static int tell_node(struct inside *inside, size_t at, const struct inotify_even
 	}
 	if (!change || (!*name && !is_top) || str_format(path, sizeof path, "%s%s", nodes[at].path, name) < 0)
 		return 0;
-	r = tell(inside, watch, change, path);
+	r = send_change(inside, watch, change, path);
 	if (r == 0 && event->mask & IN_ISDIR && watch->flags & FILES_WATCH_RECURSIVE && *name) {
 		if (event->mask & (IN_CREATE | IN_MOVED_TO))
 			r = join(inside, watch, path);
@@ -334,7 +334,7 @@ static int tell_event(struct inside *inside, const struct inotify_event *event)
 	if (event->mask & IN_Q_OVERFLOW) {
 		for (size_t i = 0; r == 0 && i < ARRAY_SIZE(watches); i++)
 			if (watches[i].number)
-				r = tell(inside, &watches[i], "overflow", NULL);
+				r = send_change(inside, &watches[i], "overflow", NULL);
 		return r;
 	}
 	/* Nodes come and go by what is told. */

@@ -70,7 +70,7 @@ static int unpack(struct job *job, struct image_target *target, struct tree_reco
 			       err_errno_name(-r)) : 0;
 }
 
-static int tell(struct job *job, const char *name, const struct tree_record *record)
+static int print_result(struct job *job, const char *name, const struct tree_record *record)
 {
 	cleanup_buf struct buf out;
 	struct json json;
@@ -119,5 +119,5 @@ int cmd_import(struct job *job)
 	}
 	/* What the name led to before. That it stays where it cannot be removed is no reason to fail. */
 	(void)!store_collect(&job->store, &removed);
-	return tell(job, name, &record);
+	return print_result(job, name, &record);
 }

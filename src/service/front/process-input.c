@@ -50,7 +50,7 @@ static struct process *find(struct exchange *exchange)
 			    &input->input.selector);
 }
 
-static void go_on(struct exchange *exchange, struct process *process);
+static void write_rest(struct exchange *exchange, struct process *process);
 
 /* Found again by its name: it may have gone meanwhile. */
 static void on_ready(void *context)
@@ -59,12 +59,12 @@ static void on_ready(void *context)
 	struct process *process = find(input->exchange);
 
 	if (process)
-		go_on(input->exchange, process);
+		write_rest(input->exchange, process);
 	else
 		exchange_fail(input->exchange, 404, CONNECT_NOT_FOUND, "the process has ended");
 }
 
-static void go_on(struct exchange *exchange, struct process *process)
+static void write_rest(struct exchange *exchange, struct process *process)
 {
 	struct input *input = exchange->data;
 	size_t size = input->input.bytes.size - input->written;
@@ -103,7 +103,7 @@ static void on_attached(void *context, struct service_message *reply)
 	process = process_open(exchange->front, exchange->target.sandbox, exchange_header(exchange, "X-Access-Token"),
 			       reply);
 	if (process)
-		go_on(exchange, process);
+		write_rest(exchange, process);
 	else
 		exchange_fail(exchange, 503, CONNECT_UNAVAILABLE, "there is no memory");
 }
@@ -127,7 +127,7 @@ static void run(struct exchange *exchange)
 	}
 	process = find(exchange);
 	if (process) {
-		go_on(exchange, process);
+		write_rest(exchange, process);
 		return;
 	}
 	out = exchange_ask(exchange, SERVICE_ATTACH);

@@ -125,7 +125,7 @@ static void on_drained(void *context)
 		hold(reader->process, false);
 }
 
-static void give(struct process *process, enum process_stream stream, const void *bytes, size_t size)
+static void send_to_readers(struct process *process, enum process_stream stream, const void *bytes, size_t size)
 {
 	struct process_reader *reader = process->readers, *next;
 	bool is_alone = reader && !reader->next;
@@ -157,7 +157,7 @@ static int on_output(void *context, uint32_t events)
 		return 0;
 	if (n > 0) {
 		process->last_ms = process->front->now_ms;
-		give(process, source->stream, bytes, (size_t)n);
+		send_to_readers(process, source->stream, bytes, (size_t)n);
 		return 0;
 	}
 	/* The end of a pipe, or EIO of a terminal that nobody has open. */

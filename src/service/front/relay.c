@@ -415,7 +415,7 @@ static void ask(struct relay *relay)
 	exchange_send(exchange, on_dialled);
 }
 
-static size_t take(struct exchange *exchange, const char *bytes, size_t size)
+static size_t take_body(struct exchange *exchange, const char *bytes, size_t size)
 {
 	struct relay *relay = exchange->data;
 
@@ -503,4 +503,4 @@ static void done(struct exchange *exchange)
 	free(relay);
 }
 
-const struct exchange_handler port_handler = { .begin = begin, .take = take, .run = run, .done = done };
+const struct exchange_handler port_handler = { .begin = begin, .take = take_body, .run = run, .done = done };

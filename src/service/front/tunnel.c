@@ -32,7 +32,7 @@ static bool flush(struct tunnel_side *side)
 	return true;
 }
 
-static bool take(struct tunnel_side *side)
+static bool read_side(struct tunnel_side *side)
 {
 	struct tunnel_side *other = other_of(side);
 	uint8_t bytes[READ_BYTES];
@@ -73,7 +73,7 @@ static int on_ready(void *context, uint32_t events)
 	if (events & EPOLLOUT)
 		is_whole = flush(side);
 	if (is_whole && events & (EPOLLIN | EPOLLHUP))
-		is_whole = take(side);
+		is_whole = read_side(side);
 	/* Both ways are closed, and it waits for nothing: it would be told so for ever. */
 	if (events & EPOLLERR || (events & EPOLLHUP && side->is_read))
 		is_whole = false;

@@ -50,7 +50,7 @@ static void fail(struct upload *upload, unsigned status, const char *message)
 		upload->message[0] = 0;
 }
 
-static void go_on(struct upload *upload);
+static void continue_upload(struct upload *upload);
 
 /* The end of one file: what it is goes into the answer. */
 static void put_result(struct upload *upload, struct service_message *values)
@@ -71,7 +71,7 @@ static void on_set(void *context, struct service_message *reply)
 		fail(upload, reply->status, service_string(reply, "message") ? service_string(reply, "message") : "");
 	else
 		put_result(upload, reply);
-	go_on(upload);
+	continue_upload(upload);
 }
 
 /* Asks; where that cannot be the exchange has been answered. */
@@ -126,7 +126,7 @@ static void on_open(void *context, struct service_message *reply)
 		fail(upload, 500, "the file cannot be written");
 	else if (!upload->metadata_count && !upload->had_metadata)
 		put_result(upload, reply);
-	go_on(upload);
+	continue_upload(upload);
 }
 
 static bool was_seen(struct upload *upload, const char *path)
@@ -249,7 +249,7 @@ static void begin_only_file(struct upload *upload)
 		begin_file(upload, upload->path);
 }
 
-static size_t take(struct exchange *exchange, const char *bytes, size_t size)
+static size_t take_body(struct exchange *exchange, const char *bytes, size_t size)
 {
 	struct upload *upload = exchange->data;
 
@@ -283,7 +283,7 @@ static void answer(struct upload *upload)
 }
 
 /* Behind an answer of the launcher, and at the end of the body. */
-static void go_on(struct upload *upload)
+static void continue_upload(struct upload *upload)
 {
 	bool is_done = take_left(upload);
 
@@ -312,7 +312,7 @@ static void run(struct exchange *exchange)
 	upload->is_body_done = true;
 	begin_only_file(upload);
 	if (!upload->is_waiting)
-		go_on(upload);
+		continue_upload(upload);
 }
 
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -415,4 +415,4 @@ static void done(struct exchange *exchange)
 	free(upload);
 }
 
-const struct exchange_handler upload_handler = { .begin = begin, .take = take, .run = run, .done = done };
+const struct exchange_handler upload_handler = { .begin = begin, .take = take_body, .run = run, .done = done };

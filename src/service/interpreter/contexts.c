@@ -133,7 +133,7 @@ static void move(struct run *run)
 }
 
 /* Sends what was put into run->out. */
-static void give(struct run *run)
+static void send_output(struct run *run)
 {
 	move(run);
 	stream_wake(&run->stream);
@@ -146,7 +146,7 @@ static void give(struct run *run)
 /* The client has caught up. */
 static void on_drained(void *context)
 {
-	give(context);
+	send_output(context);
 }
 
 static void take_out(struct run *run)
@@ -164,7 +164,7 @@ static void finish(struct run *run)
 	take_out(run);
 	interpreter_put_end(&run->out);
 	run->is_over = true;
-	give(run);
+	send_output(run);
 }
 
 static void fail(struct run *run, const char *name, const char *value)
@@ -223,7 +223,7 @@ static void on_line(struct driver *driver, bool is_error, const void *bytes, siz
 		driver_hold(driver, false);
 		dispatch(context);
 	} else if (run) {
-		give(run);
+		send_output(run);
 	}
 }
 
@@ -235,7 +235,7 @@ static size_t on_output(struct driver *driver, bool is_error, const void *bytes,
 	if (!run)
 		return size;
 	size = interpreter_put_output(&run->out, is_error, bytes, size, clock_realtime_ns() / NS_PER_US, is_last);
-	give(run);
+	send_output(run);
 	return size;
 }
 
@@ -443,7 +443,7 @@ void contexts_tick(struct front *front)
 			if (run->out.size || !stream_is_silent(&run->stream, front_now_ms(front)))
 				continue;
 			interpreter_put_keepalive(&run->out);
-			give(run);
+			send_output(run);
 		}
 		if (context->interrupted_ms && front_now_ms(front) - context->interrupted_ms >= PATIENCE_MS &&
 		    !context->driver.signal_ticket)

@@ -82,7 +82,7 @@ static char *keep_path(struct stage_changes *changes, const char *path)
 	return kept;
 }
 
-static int keep(void *context, const struct stage_change *change)
+static int add_change(void *context, const struct stage_change *change)
 {
 	struct stage_changes *changes = context;
 	struct stage_change *kept;
@@ -112,7 +112,7 @@ static int keep(void *context, const struct stage_change *change)
 int stage_changes_load(struct stage_changes *changes, const struct stage_stack *stack,
 		       const struct stage_change_options *options)
 {
-	return stage_changes_walk(stack, options, keep, changes);
+	return stage_changes_walk(stack, options, add_change, changes);
 }
 
 void stage_changes_done(struct stage_changes *changes)

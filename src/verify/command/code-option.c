@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "verify/model/argv.h"
 
-static void take(const struct word *word, const char *text, struct word *ret_code)
+static void cut_code(const struct word *word, const char *text, struct word *ret_code)
 {
 	*ret_code = *word;
 	ret_code->text = text;
@@ -26,7 +26,7 @@ static bool find_editor_line(const struct editor_tables *editors, const struct w
 	for (size_t i = 0; i < editors->lines.count; i++) {
 		if (!str_has_prefix(text, lines[i].name))
 			continue;
-		take(&words[at], text + strlen(lines[i].name), ret_code);
+		cut_code(&words[at], text + strlen(lines[i].name), ret_code);
 		*ret_language = lines[i].language;
 		return true;
 	}
@@ -60,7 +60,7 @@ bool code_option(const struct tables *tables, const struct word *words, size_t a
 		code = code_behind(row, words, at);
 		if (!code)
 			continue;
-		take(&words[at], code, ret_code);
+		cut_code(&words[at], code, ret_code);
 		*ret_language = row->language;
 		return true;
 	}

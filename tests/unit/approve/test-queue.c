@@ -89,7 +89,7 @@ static size_t count_in_log(struct fixture *fixture, const char *text)
 	return count;
 }
 
-static int tell(void *context, uint64_t token, const struct queue_outcome *outcome)
+static int note_outcome(void *context, uint64_t token, const struct queue_outcome *outcome)
 {
 	struct fixture *fixture = context;
 
@@ -113,7 +113,7 @@ static struct queue_request connect_to(const char *host)
 static int ask(struct fixture *fixture, struct queue_request request, uint64_t token,
 	       struct queue_outcome *ret_outcome)
 {
-	struct queue_waiter waiter = { .done = tell, .context = fixture, .token = token };
+	struct queue_waiter waiter = { .done = note_outcome, .context = fixture, .token = token };
 
 	return queue_begin(&fixture->queue, &request, &waiter, ret_outcome);
 }
@@ -371,7 +371,7 @@ static void a_refusal_is_remembered_until_it_is_taken_back(void **state)
 static void late_ones_are_a_question_of_their_own_when_listed_or_left_alone(void **state)
 {
 	struct fixture *fixture = begin(true);
-	struct queue_waiter waiter = { .done = tell, .context = fixture, .token = 1 };
+	struct queue_waiter waiter = { .done = note_outcome, .context = fixture, .token = 1 };
 	struct queue_outcome outcome;
 	uint32_t grant;
 
@@ -426,7 +426,7 @@ static void what_nobody_was_shown_is_answered_for_one(void **state)
 static void who_gives_up_or_ends_was_refused(void **state)
 {
 	struct fixture *fixture = begin(true);
-	struct queue_waiter waiter = { .done = tell, .context = fixture, .token = 1 };
+	struct queue_waiter waiter = { .done = note_outcome, .context = fixture, .token = 1 };
 	struct queue_outcome outcome;
 
 	assert_int_equal(ask(fixture, connect_to("a.example"), 1, &outcome), 1);
@@ -448,7 +448,7 @@ static void who_gives_up_or_ends_was_refused(void **state)
 static void who_is_gone_is_not_told(void **state)
 {
 	struct fixture *fixture = begin(true);
-	struct queue_waiter waiter = { .done = tell, .context = fixture, .token = 1 };
+	struct queue_waiter waiter = { .done = note_outcome, .context = fixture, .token = 1 };
 	struct queue_outcome outcome;
 	uint32_t grant;
 
@@ -472,7 +472,7 @@ static bool is_gone_if_even(void *context, uint64_t token)
 static void who_died_is_found_and_not_told(void **state)
 {
 	struct fixture *fixture = begin(true);
-	struct queue_waiter waiter = { .done = tell, .is_gone = is_gone_if_even, .context = fixture };
+	struct queue_waiter waiter = { .done = note_outcome, .is_gone = is_gone_if_even, .context = fixture };
 	struct queue_request request = connect_to("a.example");
 	struct queue_outcome outcome;
 	uint64_t now_ns = clock_monotonic_ns();
@@ -513,7 +513,7 @@ static int tell_and_forget(void *context, uint64_t token, const struct queue_out
 static void who_is_forgotten_by_another_that_is_told_is_not_told(void **state)
 {
 	struct fixture *fixture = begin(true);
-	struct forgetful forgetful = { fixture, { .done = tell, .context = fixture, .token = 2 }, 0 };
+	struct forgetful forgetful = { fixture, { .done = note_outcome, .context = fixture, .token = 2 }, 0 };
 	struct queue_waiter first = { .done = tell_and_forget, .context = &forgetful, .token = 1 };
 	struct queue_request request = connect_to("a.example");
 	struct queue_outcome outcome;

@@ -12,7 +12,7 @@
 
 static const struct bucket_limit limit = { .amount = 60, .period_ms = 60000, .capacity = 3 };
 
-static int take(struct bucket *bucket, uint64_t now_ns)
+static int take_token(struct bucket *bucket, uint64_t now_ns)
 {
 	if (bucket_fill(bucket, &limit, now_ns) < 1)
 		return 0;
@@ -25,16 +25,16 @@ static void what_is_saved_up_goes_at_once(void **state)
 	struct bucket bucket = bucket_start(&limit, 5 * SECOND_NS);
 
 	for (int i = 0; i < 3; i++)
-		assert_true(take(&bucket, 5 * SECOND_NS));
-	assert_false(take(&bucket, 5 * SECOND_NS));
+		assert_true(take_token(&bucket, 5 * SECOND_NS));
+	assert_false(take_token(&bucket, 5 * SECOND_NS));
 	assert_in_range(bucket_wait_ms(&bucket, &limit), 1000, 1001);
-	assert_true(take(&bucket, 6 * SECOND_NS));
-	assert_false(take(&bucket, 6 * SECOND_NS));
+	assert_true(take_token(&bucket, 6 * SECOND_NS));
+	assert_false(take_token(&bucket, 6 * SECOND_NS));
 	/* Never more than the capacity, however long it rests; and a clock that goes back gives nothing. */
 	for (int i = 0; i < 3; i++)
-		assert_true(take(&bucket, 6000 * SECOND_NS));
-	assert_false(take(&bucket, 6000 * SECOND_NS));
-	assert_false(take(&bucket, SECOND_NS));
+		assert_true(take_token(&bucket, 6000 * SECOND_NS));
+	assert_false(take_token(&bucket, 6000 * SECOND_NS));
+	assert_false(take_token(&bucket, SECOND_NS));
 	assert_int_equal(bucket_wait_ms(&(struct bucket){ 1, 0 }, &limit), 0);
 }
 

@@ -59,6 +59,12 @@ def test_parameters(tree, signature, fails):
     assert ("parameters" in tree.findings()) == fails
 
 
+@pytest.mark.parametrize("name, fails", [("tell", True), ("go_on", True), ("tell_client", False), ("retell", False)])
+def test_a_bare_verb_is_no_name(tree, name, fails):
+    source(tree, function(1, f"static int {name}(int a)"))
+    assert ("[bare-verb]" in tree.findings()) == fails
+
+
 @pytest.mark.parametrize("depth, fails", [(4, False), (5, True)])
 def test_nesting(tree, depth, fails):
     body = "".join("\t" * i + "if (x) {\n" for i in range(1, depth + 1))

@@ -46,7 +46,7 @@ static const char *in_vault(const char *name)
 	return full;
 }
 
-static void keep(const char *name, const char *value)
+static void store_secret(const char *name, const char *value)
 {
 	cleanup_vault struct vault vault;
 	struct err err = { 0 };
@@ -97,8 +97,8 @@ static void test_kept_and_private(void **state)
 	static const char *const names[] = { "key", "secrets", "lock" };
 	struct stat st;
 
-	keep("a", "one");
-	keep("b", "two");
+	store_secret("a", "one");
+	store_secret("b", "two");
 	assert_kept("a", "one");
 	assert_kept("b", "two");
 	assert_int_equal(stat(path, &st), 0);
@@ -122,7 +122,7 @@ static void test_permissions_too_wide(void **state)
 {
 	static const mode_t modes[] = { 0640, 0604, 0620, 0602, 0610 };
 
-	keep("a", "one");
+	store_secret("a", "one");
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
 		assert_int_equal(chmod(in_vault("key"), modes[i]), 0);
 		assert_refused("is open to others");
@@ -143,7 +143,7 @@ static void test_another_owner(void **state)
 		print_message("only root can give files away\n");
 		skip();
 	}
-	keep("a", "one");
+	store_secret("a", "one");
 	assert_int_equal(chown(in_vault("key"), 12345, 0), 0);
 	assert_refused("belongs to uid 12345");
 	assert_int_equal(chown(in_vault("key"), 0, 0), 0);
@@ -155,7 +155,7 @@ static void test_links_and_other_kinds(void **state)
 {
 	char aside[128];
 
-	keep("a", "one");
+	store_secret("a", "one");
 	assert_int_equal(str_format(aside, sizeof aside, "%s/aside", directory), 0);
 	unlink(aside);
 	assert_int_equal(rename(in_vault("key"), aside), 0);
@@ -178,7 +178,7 @@ static void test_secrets_without_a_key(void **state)
 	cleanup_vault struct vault vault;
 	struct err err = { 0 };
 
-	keep("a", "one");
+	store_secret("a", "one");
 	assert_int_equal(unlink(in_vault("key")), 0);
 	assert_refused("is missing");
 	assert_int_equal(vault_open(&vault, path, true, &err), 0);
@@ -190,7 +190,7 @@ static void test_damaged_at_every_byte(void **state)
 {
 	static const char *const names[] = { "key", "secrets" };
 
-	keep("a", "one");
+	store_secret("a", "one");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		cleanup_free char *bytes = NULL;
 		size_t size;
@@ -214,7 +214,7 @@ static void test_passphrase(void **state)
 	cleanup_vault struct vault vault, again;
 	struct err err = { 0 };
 
-	keep("a", "one");
+	store_secret("a", "one");
 	assert_int_equal(load(&vault, &err), 0);
 	assert_int_equal(vault_begin_change(&vault, &err), 0);
 	assert_int_equal(vault_store_key(&vault, "pass", 4, &err), 0);
@@ -233,9 +233,9 @@ static void test_passphrase(void **state)
 /* What a crash left under the temporary name neither hinders nor is read. */
 static void test_leftovers(void **state)
 {
-	keep("a", "one");
+	store_secret("a", "one");
 	assert_int_equal(symlink("/etc/passwd", in_vault("secrets.new")), 0);
-	keep("b", "two");
+	store_secret("b", "two");
 	assert_kept("b", "two");
 	assert_int_equal(access(in_vault("secrets.new"), F_OK), -1);
 }
@@ -253,7 +253,7 @@ static void test_changes_wait_for_one_another(void **state)
 			for (int i = 0; i < EACH; i++) {
 				if (str_format(name, sizeof name, "n%d-%d", child, i) < 0)
 					_exit(1);
-				keep(name, name);
+				store_secret(name, name);
 			}
 			_exit(0);
 		}

@@ -128,7 +128,7 @@ static int check_take(const struct atoll_sandbox *sandbox, const struct atoll_po
 }
 
 /* It is nobody's any more, whatever came of it. */
-static int give(struct atoll_sandbox *sandbox, const struct spawn_request *request, struct atoll_error *error)
+static int send_command(struct atoll_sandbox *sandbox, const struct spawn_request *request, struct atoll_error *error)
 {
 	struct parked *parked = sandbox->parked;
 	int r;
@@ -168,7 +168,7 @@ int atoll_take(atoll_sandbox *parked, const atoll_policy *policy, const atoll_re
 		r = r < 0 ? fault_errno(error, r, "take") : 0;
 	}
 	if (r == 0)
-		r = give(parked, &request, error);
+		r = send_command(parked, &request, error);
 	if (r == 0) {
 		memcpy(parked->id, id, sizeof id);
 		start_adopt_streams(parked, &plan);

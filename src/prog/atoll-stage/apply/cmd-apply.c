@@ -65,7 +65,7 @@ struct job {
 	struct audit_step step;
 };
 
-static int tell(const struct job *job, const struct apply *apply, struct err *err)
+static int report_outcome(const struct job *job, const struct apply *apply, struct err *err)
 {
 	struct apply_report report = {
 		.opened = &job->opened, .apply = apply, .dry_run = job->given->dry_run, .quiet = job->given->quiet,
@@ -292,7 +292,7 @@ static int apply_wanted(struct job *job, struct path_filter *filter, struct err 
 			apply.kept += apply.items[i].verdict == APPLY_KEPT;
 		}
 	if (r == 0)
-		r = tell(job, &apply, err);
+		r = report_outcome(job, &apply, err);
 	if (r >= 0 && given->commit && !given->dry_run) {
 		int committed = commit_applied(job, &apply, err);
 

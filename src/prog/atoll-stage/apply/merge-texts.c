@@ -56,7 +56,7 @@ static mode_t merged_mode(mode_t host, mode_t staged)
 }
 
 /* Takes the merge as what shall be applied. */
-static int keep(const struct job *job, size_t index, const struct text *host, const struct buf *merged)
+static int accept_merge(const struct job *job, size_t index, const struct text *host, const struct buf *merged)
 {
 	struct text_merge *merge = job->merge;
 	struct apply_item *item = &job->apply->items[index];
@@ -142,7 +142,7 @@ static int merge_texts(const struct job *job, size_t index, const struct three *
 		return 0;
 	}
 	job->apply->items[index].has_markers = r == TEXT_MERGE_MARKED;
-	return keep(job, index, &three->host, &out);
+	return accept_merge(job, index, &three->host, &out);
 }
 
 static int merge_item(const struct job *job, size_t index)

@@ -232,7 +232,7 @@ static size_t hunk_before(const struct hunks *hunks, size_t first)
 	return at;
 }
 
-static void take(struct hunks *hunks, size_t first, size_t end, bool takes)
+static void mark_taken(struct hunks *hunks, size_t first, size_t end, bool takes)
 {
 	for (size_t i = first; i < end; i++)
 		hunks->blocks[i].is_taken = takes;
@@ -259,9 +259,9 @@ static int ask_hunk(struct pick *pick, struct hunks *hunks, const struct stage_c
 		return 0;
 	}
 	if (answer == 'y' || answer == 'n')
-		take(hunks, first, end, answer == 'y');
+		mark_taken(hunks, first, end, answer == 'y');
 	if (answer == 'a' || answer == 'd')
-		take(hunks, first, hunks->count, answer == 'a');
+		mark_taken(hunks, first, hunks->count, answer == 'a');
 	pick->is_over = answer == 'q';
 	*at = answer == 'k' ? hunk_before(hunks, first) :
 	      answer == 'y' || answer == 'n' || answer == 'j' ? end : hunks->count;

@@ -152,8 +152,8 @@ static int put_json(const struct comparison *comparison, struct err *err)
 	return r == 0 ? show_flush(&out, err) : r;
 }
 
-static int tell(const struct compare_options *given, uint64_t lines, const struct comparison *comparison,
-		struct err *err)
+static int print_comparison(const struct compare_options *given, uint64_t lines, const struct comparison *comparison,
+			    struct err *err)
 {
 	int r = given->json ? put_json(comparison, err) : put_text(comparison, &given->session, lines, err);
 
@@ -182,7 +182,7 @@ static int compare(const struct compare_options *given, uint64_t lines, struct e
 		r = comparison_make(&comparison, other.id ? &before : NULL, &now, &given->how, err);
 	if (r < 0)
 		return r;
-	r = tell(given, lines, &comparison, err);
+	r = print_comparison(given, lines, &comparison, err);
 	comparison_done(&comparison);
 	return r;
 }

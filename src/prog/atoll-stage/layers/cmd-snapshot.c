@@ -57,8 +57,8 @@ static int choose_name(const struct snapshot_options *given, const struct stage_
 	return r < 0 ? r : str_copy(out, STAGE_SNAPSHOT_NAME_SIZE, given->name);
 }
 
-static int take(const struct snapshot_options *given, struct stage_lock *lock, char name[STAGE_SNAPSHOT_NAME_SIZE],
-		struct err *err)
+static int take_snapshot(const struct snapshot_options *given, struct stage_lock *lock,
+			 char name[STAGE_SNAPSHOT_NAME_SIZE], struct err *err)
 {
 	bool is_auto = given->prefix && str_equal(given->prefix, STAGE_AUTO_PREFIX);
 	bool is_turn = given->prefix && str_equal(given->prefix, STAGE_TURN_PREFIX);
@@ -97,7 +97,7 @@ int cmd_snapshot(int argc, char **argv, struct err *err)
 	if (r == 0)
 		r = stage_lock_need_layers(&lock, "a snapshot", err);
 	if (r == 0)
-		r = take(&given, &lock, name, err);
+		r = take_snapshot(&given, &lock, name, err);
 	if (r < 0)
 		return r;
 	return printf("%s\n", name) < 0 || fflush(stdout) != 0

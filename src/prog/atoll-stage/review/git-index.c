@@ -62,7 +62,7 @@ static int next_byte(struct reader *reader)
 }
 
 /* to: NULL to skip. */
-static bool take(struct reader *reader, void *to, size_t size)
+static bool read_bytes(struct reader *reader, void *to, size_t size)
 {
 	uint8_t *out = to;
 
@@ -147,12 +147,12 @@ static enum reading take_entry(struct reader *reader, uint32_t version, size_t h
 	enum reading reading;
 	uint16_t flags;
 
-	if (!take(reader, NULL, STAT_BYTES + hash_bytes) || !take(reader, &flags, sizeof flags))
+	if (!read_bytes(reader, NULL, STAT_BYTES + hash_bytes) || !read_bytes(reader, &flags, sizeof flags))
 		return READING_BROKEN;
 	flags = be16toh(flags);
 	if (flags & FLAG_EXTENDED) {
 		size += sizeof flags;
-		if (!take(reader, NULL, sizeof flags))
+		if (!read_bytes(reader, NULL, sizeof flags))
 			return READING_BROKEN;
 	}
 	if (version == 4 && (!take_varint(reader, &left_out) || left_out > name->length))
@@ -163,7 +163,7 @@ static enum reading take_entry(struct reader *reader, uint32_t version, size_t h
 		return reading;
 	/* One to eight NULs, of which the first is taken, make the size a multiple of eight. */
 	size += name->length + 1;
-	return take(reader, NULL, (8 - size % 8) % 8) ? READING_CLEAN : READING_BROKEN;
+	return read_bytes(reader, NULL, (8 - size % 8) % 8) ? READING_CLEAN : READING_BROKEN;
 }
 
 /* Where entries have a table of offsets, git may start reading at any of these instead. */
@@ -183,7 +183,7 @@ static enum reading read_as(struct reader *reader, off_t size, size_t hash_bytes
 	uint32_t header[3];
 
 	reader->at = reader->filled = 0;
-	if (lseek(reader->fd, 0, SEEK_SET) != 0 || !take(reader, header, sizeof header) ||
+	if (lseek(reader->fd, 0, SEEK_SET) != 0 || !read_bytes(reader, header, sizeof header) ||
 	    memcmp(header, "DIRC", 4) != 0 || be32toh(header[1]) < 2 || be32toh(header[1]) > 4)
 		return READING_BROKEN;
 	if (has_offsets(reader->fd, size, hash_bytes))

@@ -63,7 +63,7 @@ static void put_text(const struct dry_run *dry, struct buf *out)
 		buf_put_text(out, "nothing changed");
 }
 
-static int tell(struct held *held, enum trial_result result, const char *text)
+static int send_result(struct held *held, enum trial_result result, const char *text)
 {
 	struct trial_shown shown = { result, result == TRIAL_FAILED ? "" : held->dry->trial.id, text };
 	char cut[TRIAL_TEXT_SIZE];
@@ -95,12 +95,12 @@ static int show(struct held *held, int r, const struct err *err)
 	struct buf text;
 
 	if (r == 0 && held->dry->is_cut)
-		return tell(held, TRIAL_FAILED, "it took longer than a trial may");
+		return send_result(held, TRIAL_FAILED, "it took longer than a trial may");
 	if (r < 0)
-		return tell(held, TRIAL_FAILED, err->message[0] ? err->message : "the trial failed");
+		return send_result(held, TRIAL_FAILED, err->message[0] ? err->message : "the trial failed");
 	buf_init_fixed(&text, memory, sizeof memory - 1);
 	put_text(held->dry, &text);
-	return tell(held, result_of(held->dry), buf_error(&text) ? "a great deal" : buf_text(&text));
+	return send_result(held, result_of(held->dry), buf_error(&text) ? "a great deal" : buf_text(&text));
 }
 
 static int compare(struct held *held, struct err *err)

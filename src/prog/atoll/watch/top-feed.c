@@ -80,7 +80,7 @@ static int send_out(struct feed *feed, int built, int fd)
 	return built < 0 ? built : frame_send(feed->options->screen_fd, &feed->out, &fd, fd >= 0);
 }
 
-static int tell(struct feed *feed, enum top_message what, const char *id)
+static int send_message(struct feed *feed, enum top_message what, const char *id)
 {
 	frame_begin(&feed->out, what);
 	frame_put_string(&feed->out, id);
@@ -103,7 +103,7 @@ static int notice(struct feed *feed, const char *format, const char *id, const c
 
 	if (str_format(text, sizeof text, format, id, why) < 0)
 		return 0;
-	return tell(feed, TOP_NOTICE, text);
+	return send_message(feed, TOP_NOTICE, text);
 }
 
 /* Its socket is gone in the next round, if it has ended. */
@@ -126,7 +126,7 @@ static struct subject *find(struct feed *feed, const char *id)
 }
 
 /* 0 also where it is no session after all. */
-static int meet(struct feed *feed, const char *id)
+static int add_session(struct feed *feed, const char *id)
 {
 	cleanup_session_record struct session_record record = { 0 };
 	struct subject *subject = &feed->subjects[feed->count];
@@ -166,7 +166,7 @@ static int look_around(struct feed *feed)
 		if (subject)
 			subject->is_there = true;
 		else if (session_of_socket(entry->d_name, id))
-			r = meet(feed, id);
+			r = add_session(feed, id);
 	}
 	if (dir)
 		closedir(dir);
@@ -182,7 +182,7 @@ static int forget_gone(struct feed *feed)
 
 		if (subject->is_there)
 			continue;
-		r = tell(feed, TOP_GONE, subject->id);
+		r = send_message(feed, TOP_GONE, subject->id);
 		lose(feed, subject);
 		*subject = feed->subjects[--feed->count];
 	}
@@ -269,7 +269,7 @@ static int end_round(struct feed *feed)
 
 	for (size_t i = 0; r == 0 && i < feed->count; i++)
 		if (feed->subjects[i].ticket || !feed->subjects[i].sandbox)
-			r = tell(feed, TOP_SILENT, feed->subjects[i].id);
+			r = send_message(feed, TOP_SILENT, feed->subjects[i].id);
 	feed->told_by_ns = 0;
 	frame_begin(&feed->out, TOP_ROUND);
 	frame_put_u32(&feed->out, feed->left_out);

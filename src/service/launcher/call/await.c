@@ -20,7 +20,7 @@ void await_answer(struct sandbox *sandbox, struct call *call, int r, uint64_t ti
 	sandbox->waiting = waiting;
 }
 
-static struct waiting *take(struct sandbox *sandbox, uint64_t ticket)
+static struct waiting *remove_waiting(struct sandbox *sandbox, uint64_t ticket)
 {
 	for (struct waiting **at = &sandbox->waiting; *at; at = &(*at)->next)
 		if ((*at)->ticket == ticket) {
@@ -43,7 +43,7 @@ void await_event(struct sandbox *sandbox, const atoll_record *event)
 	atoll_get_string(event, "what", &outcome.what);
 	atoll_get_string(event, "hint", &outcome.hint);
 	outcome.code = -(int)code;
-	waiting = take(sandbox, ticket);
+	waiting = remove_waiting(sandbox, ticket);
 	if (!waiting)
 		return;
 	waiting->done(sandbox, waiting->call, &outcome);

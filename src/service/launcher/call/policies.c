@@ -119,7 +119,7 @@ static int end_compile(atoll_policy *policy, struct err *err)
 }
 
 /* Takes policy. */
-static int keep(struct policies *policies, const char *name, const struct hash *hash, atoll_policy *policy)
+static int add_policy(struct policies *policies, const char *name, const struct hash *hash, atoll_policy *policy)
 {
 	struct policy_entry *entry = calloc(1, sizeof *entry);
 	char hex[HASH_HEX_SIZE];
@@ -171,7 +171,7 @@ static void free_load(struct policy_load *load)
 	free(load);
 }
 
-static void tell(struct policy_load *load, bool is_lost)
+static void wake_waiters(struct policy_load *load, bool is_lost)
 {
 	while (load->waiters) {
 		struct waiter *waiter = load->waiters;
@@ -192,7 +192,7 @@ static int end_first(struct policies *policies)
 	r = end_compile(load->policy, &load->err);
 	if (write_narrowing(policies, NULL, r < 0 ? NULL : &load->err) < 0)
 		r = -EIO;
-	if (r == 0 && keep(policies, load->name, &load->hash, take_ptr(load->policy)) < 0)
+	if (r == 0 && add_policy(policies, load->name, &load->hash, take_ptr(load->policy)) < 0)
 		r = err_set(&load->err, ERR_INTERNAL, ENOMEM, "policy", "out of memory");
 	return r;
 }
@@ -206,7 +206,7 @@ static void drop_first(struct policies *policies, bool has_failed)
 
 	policies->loads = load->next;
 	policies->failed = has_failed ? load : NULL;
-	tell(load, false);
+	wake_waiters(load, false);
 	policies->failed = NULL;
 	free_load(load);
 }
@@ -334,7 +334,7 @@ void policies_done(struct policies *policies)
 
 		policies->loads = load->next;
 		loop_remove(policies->loop, &load->source);
-		tell(load, true);
+		wake_waiters(load, true);
 		free_load(load);
 	}
 	policies_forget(policies);
@@ -385,7 +385,7 @@ int policies_find(struct policies *policies, const char *name, const struct serv
 	if (!entry) {
 		r = compile(policies, name, &text, &policy, err);
 		if (r == 0)
-			r = keep(policies, name, &hash, take_ptr(policy));
+			r = add_policy(policies, name, &hash, take_ptr(policy));
 		atoll_policy_free(policy);
 		if (r == -ENOMEM)
 			return err_set(err, ERR_INTERNAL, ENOMEM, "policy", "out of memory");

@@ -127,7 +127,7 @@ static bool read_status(const atoll_record *result, struct status *ret_status)
 
 /* ---- keeping ---- */
 
-static void keep(struct sandbox *sandbox, const struct status *status)
+static void add_sample(struct sandbox *sandbox, const struct status *status)
 {
 	struct metrics *metrics = sandbox->metrics;
 	uint64_t now_ms = clock_realtime_ns() / NS_PER_MS, since_ms, used_ms;
@@ -152,7 +152,7 @@ static bool take_status(struct sandbox *sandbox, const struct outcome *outcome)
 	if (!sandbox->metrics)
 		sandbox->metrics = calloc(1, sizeof *sandbox->metrics);
 	if (sandbox->metrics)
-		keep(sandbox, &status);
+		add_sample(sandbox, &status);
 	return sandbox->metrics != NULL;
 }
 

@@ -11,7 +11,7 @@
 #include "egress/dns/host-names.h"
 #include "policy/synthetic.h"
 
-static int give(struct host_names *names, const char *host, uint8_t address4[4], uint8_t address6[16])
+static int assign_addresses(struct host_names *names, const char *host, uint8_t address4[4], uint8_t address6[16])
 {
 	uint32_t number;
 	int r = host_names_assign(names, host, &number);
@@ -33,9 +33,9 @@ static void one_address_a_name(void **state)
 	struct host_names *names = host_names_new(8);
 	uint8_t a4[4], a6[16], again4[4], again6[16], other4[4], other6[16], address[16];
 
-	assert_int_equal(give(names, "a.example.org", a4, a6), 0);
-	assert_int_equal(give(names, "b.example.org", other4, other6), 0);
-	assert_int_equal(give(names, "a.example.org", again4, again6), 0);
+	assert_int_equal(assign_addresses(names, "a.example.org", a4, a6), 0);
+	assert_int_equal(assign_addresses(names, "b.example.org", other4, other6), 0);
+	assert_int_equal(assign_addresses(names, "a.example.org", again4, again6), 0);
 	assert_memory_equal(a4, again4, 4);
 	assert_memory_equal(a6, again6, 16);
 	assert_memory_not_equal(a4, other4, 4);
@@ -63,7 +63,7 @@ static void nobodys_addresses(void **state)
 	struct host_names *names = host_names_new(8);
 	uint8_t a4[4], a6[16];
 
-	assert_int_equal(give(names, "a.example.org", a4, a6), 0);
+	assert_int_equal(assign_addresses(names, "a.example.org", a4, a6), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_null(host_names_find(names, rows[i]));
 	host_names_free(names);
@@ -76,17 +76,17 @@ static void the_one_not_used_for_longest_goes_first(void **state)
 	uint8_t first4[4], first6[16], second4[4], second6[16], a4[4], a6[16];
 	char host[64];
 
-	assert_int_equal(give(names, "first.example.org", first4, first6), 0);
-	assert_int_equal(give(names, "second.example.org", second4, second6), 0);
+	assert_int_equal(assign_addresses(names, "first.example.org", first4, first6), 0);
+	assert_int_equal(assign_addresses(names, "second.example.org", second4, second6), 0);
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(str_format(host, sizeof host, "n%d.example.org", i), 0);
-		assert_int_equal(give(names, host, a4, a6), 0);
+		assert_int_equal(assign_addresses(names, host, a4, a6), 0);
 		assert_string_equal(host_names_find(names, a6), host);
 		assert_string_equal(host_names_find(names, first6), "first.example.org");
 	}
 	assert_string_not_equal(host_names_find(names, second6), "second.example.org");
 	assert_int_equal(host_names_count_reused(names), 1000 + 2 - MAX);
-	assert_int_equal(give(names, "second.example.org", a4, a6), 0);
+	assert_int_equal(assign_addresses(names, "second.example.org", a4, a6), 0);
 	assert_string_equal(host_names_find(names, a6), "second.example.org");
 	host_names_free(names);
 }
@@ -99,7 +99,7 @@ static void as_many_as_there_may_be(void **state)
 
 	for (int i = 0; i < NAMES_MAX + 10; i++) {
 		assert_int_equal(str_format(host, sizeof host, "n%d.example.org", i), 0);
-		assert_int_equal(give(names, host, a4, a6), 0);
+		assert_int_equal(assign_addresses(names, host, a4, a6), 0);
 		assert_true(a4[0] == 198 && (a4[1] & 0xfe) == 18);
 	}
 	assert_string_equal(host_names_find(names, a6), host);

@@ -42,7 +42,7 @@ static int end(void **state)
 }
 
 /* The bytes that are new; -1: refused. */
-static int take(const char *host)
+static int take_label(const char *host)
 {
 	struct action action = { .kind = ACTION_NET_CONNECT, .subject = host, .port = 443 };
 	size_t bytes;
@@ -54,13 +54,13 @@ static int take(const char *host)
 
 static void what_a_wildcard_stands_for_counts_once(void **state)
 {
-	assert_int_equal(take("abc.a.org"), 3);
-	assert_int_equal(take("abc.a.org"), 0);
-	assert_int_equal(take("x.abc.a.org"), 5);
-	assert_int_equal(take("open.a.org"), 0);
-	assert_int_equal(take("exact.d.org"), 0);
-	assert_int_equal(take("a.c.org"), 0);
-	assert_int_equal(take("nowhere.org"), 0);
+	assert_int_equal(take_label("abc.a.org"), 3);
+	assert_int_equal(take_label("abc.a.org"), 0);
+	assert_int_equal(take_label("x.abc.a.org"), 5);
+	assert_int_equal(take_label("open.a.org"), 0);
+	assert_int_equal(take_label("exact.d.org"), 0);
+	assert_int_equal(take_label("a.c.org"), 0);
+	assert_int_equal(take_label("nowhere.org"), 0);
 }
 
 /* 256 names of one or two letters, connected to in an order that is a text: a byte for each. */
@@ -72,17 +72,17 @@ static void the_order_of_known_names_counts(void **state)
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 0; i < 256; i++) {
 			snprintf(host, sizeof host, "%x.a.org", i);
-			assert_int_equal(take(host), round ? 1 : i < 16 ? 1 : 2);
+			assert_int_equal(take_label(host), round ? 1 : i < 16 ? 1 : 2);
 		}
 	/* The same again says nothing; one of two is a bit. */
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(take(host), 0);
-	assert_int_equal(take("a.b.org") + take("b.b.org"), 2);
+		assert_int_equal(take_label(host), 0);
+	assert_int_equal(take_label("a.b.org") + take_label("b.b.org"), 2);
 	for (unsigned i = 0; i < 64; i++)
-		said += take(i % 2 ? "b.b.org" : "a.b.org");
+		said += take_label(i % 2 ? "b.b.org" : "a.b.org");
 	assert_int_equal(said, 64 / 8);
 	for (unsigned i = 0; i < 64; i++)
-		said += take("b.b.org");
+		said += take_label("b.b.org");
 	assert_int_equal(said, 64 / 8);
 }
 
@@ -93,44 +93,44 @@ static void a_rule_that_says_nothing_has_a_limit(void **state)
 
 	for (int i = 0; i < 200; i++) {
 		snprintf(host, sizeof host, "%060d.a.org", i);
-		passed += take(host) == 60;
+		passed += take_label(host) == 60;
 	}
 	assert_int_equal(passed, NET_LABELS_DEFAULT / 60);
 	assert_string_equal(hit.rule, "network.allow[0]");
 	assert_int_equal(hit.amount, NET_LABELS_DEFAULT);
 	assert_false(hit.is_first);
 	/* What was let out once still is, and what is short enough, and other rules have their own. */
-	assert_int_equal(take("000000000000000000000000000000000000000000000000000000000000.a.org"), 0);
-	assert_int_equal(take("ab.a.org"), 2);
-	assert_int_equal(take("abc.b.org"), 3);
+	assert_int_equal(take_label("000000000000000000000000000000000000000000000000000000000000.a.org"), 0);
+	assert_int_equal(take_label("ab.a.org"), 2);
+	assert_int_equal(take_label("abc.b.org"), 3);
 	/* Another policy goes on where this one was. */
 	rules[0].origin.id = "network.allow[7]";
-	assert_int_equal(take("another-one-that-is-new-and-too-long-for-what-is-left.a.org"), -1);
+	assert_int_equal(take_label("another-one-that-is-new-and-too-long-for-what-is-left.a.org"), -1);
 	assert_string_equal(hit.rule, "network.allow[7]");
 	rules[0].origin.id = "network.allow[0]";
 	/* Where every name can be reached, this is none of the ways out. */
 	policy.network.default_verdict = VERDICT_ALLOW;
-	assert_int_equal(take("another-one-that-is-new-and-too-long-for-what-is-left.a.org"), 53);
+	assert_int_equal(take_label("another-one-that-is-new-and-too-long-for-what-is-left.a.org"), 53);
 }
 
 static void rules_and_the_session_say_how_much(void **state)
 {
 	own.of[NET_LIMIT_LABELS].amount = 8;
-	assert_int_equal(take("1234.b.org"), 4);
-	assert_int_equal(take("12345.b.org"), -1);
+	assert_int_equal(take_label("1234.b.org"), 4);
+	assert_int_equal(take_label("12345.b.org"), -1);
 	assert_true(hit.is_first);
-	assert_int_equal(take("4321.b.org"), 4);
-	assert_int_equal(take("z.b.org"), -1);
+	assert_int_equal(take_label("4321.b.org"), 4);
+	assert_int_equal(take_label("z.b.org"), -1);
 	own.of[NET_LIMIT_LABELS].amount = UINT64_MAX;
 	/* Not remembered, so each time. */
-	assert_int_equal(take("123456789.b.org"), 9);
-	assert_int_equal(take("123456789.b.org"), 9);
+	assert_int_equal(take_label("123456789.b.org"), 9);
+	assert_int_equal(take_label("123456789.b.org"), 9);
 	policy.network.limits.of[NET_LIMIT_LABELS].amount = 10;
-	assert_int_equal(take("12345678.a.org"), 8);
-	assert_int_equal(take("123.b.org"), -1);
+	assert_int_equal(take_label("12345678.a.org"), 8);
+	assert_int_equal(take_label("123.b.org"), -1);
 	assert_null(hit.rule);
 	/* Nothing of what was refused counts. */
-	assert_int_equal(take("12.b.org"), 2);
+	assert_int_equal(take_label("12.b.org"), 2);
 }
 
 int main(void)
