@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "build/staging.h"
 #include "os/remote/file-size.h"
+#include "session/directories.h"
 #include "session/run-request.h"
 #include "supervise/refusals.h"
 #include "supervise/run.h"
@@ -28,11 +29,28 @@ static uint64_t limit_of(const struct disk_full *disk, enum resource resource)
 	return disk->run->policy->policy->limits[resource].value;
 }
 
+/* Where a staged tree is inside. */
+static const char *tree_inside(const struct disk_full *disk, size_t at)
+{
+	return session_root_inside(disk->root, disk->staging->record.trees[at].path);
+}
+
+/* The first tree that is none of the system of its own, if there is one: what changes there is meant to be kept. */
+static const char *first_tree(const struct disk_full *disk)
+{
+	const struct stage_record *record = &disk->staging->record;
+
+	for (size_t i = 0; i < record->tree_count; i++)
+		if (tree_inside(disk, i) == record->trees[i].path)
+			return record->trees[i].path;
+	return tree_inside(disk, 0);
+}
+
 /* One record and one line for the agent each time: it may clear up and come back here often. */
 static int record_refusal(struct disk_full *disk)
 {
 	enum { TEXT_SIZE = 160 };
-	struct action action = { .kind = ACTION_FILE_WRITE, .subject = disk->staging->record.trees[0].path };
+	struct action action = { .kind = ACTION_FILE_WRITE, .subject = first_tree(disk) };
 	struct decision decision = {
 		.verdict = VERDICT_DENY,
 		.rule = { limits[DISK_FULL].key, "", 0 },
@@ -88,6 +106,8 @@ static int let_go(struct disk_full *disk)
 int disk_full_init(struct disk_full *disk, struct run *run, const struct staging *staging, uint64_t now_ns)
 {
 	*disk = (struct disk_full){ .run = run, .staging = staging };
+	if (session_root_of(run->request->state_dir, run->request->session, disk->root, sizeof disk->root) < 0)
+		*disk->root = 0;
 	return disk_watch_init(&disk->watch, limit_of(disk, RESOURCE_DISK), limit_of(disk, RESOURCE_INODES),
 			       staging->stage_fd, now_ns);
 }
@@ -135,7 +155,7 @@ bool disk_refuses(const struct disk_full *disk, const struct watch_file *event)
 	if (!disk->watch.is_full || event->access != WATCH_FILE_WRITE || !makes(event))
 		return false;
 	for (size_t i = 0; i < record->tree_count; i++)
-		if (path_is_below(event->path, record->trees[i].path))
+		if (path_is_below(event->path, tree_inside(disk, i)))
 			return true;
 	return false;
 }

@@ -6,6 +6,7 @@
  * where that does not help the run ends. disk.h counts and decides; this does it. Runs in atoll-box.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct disk_full {
 	struct run *run;               /* both borrowed */
 	const struct staging *staging;
 	struct disk_watch watch;
+	char root[PATH_MAX];           /* the system of the session's own; "": the machine's */
 	uint32_t episodes;             /* how often it was full */
 };
 

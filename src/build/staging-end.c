@@ -78,6 +78,15 @@ static void note_seen(void *context, const struct stage_entry *entry)
 		seen_note(counter->seen, counter->tree, entry);
 }
 
+bool staging_is_system(const struct staging *staging, const struct run_request *request, size_t tree)
+{
+	const char *path = staging->record.trees[tree].path;
+	char root[PATH_MAX];
+
+	return session_root_of(request->state_dir, request->session, root, sizeof root) == 0 &&
+	       session_root_inside(root, path) != path;
+}
+
 static int count_tree(struct staging *staging, int sessions_fd, struct counter *counter, size_t index)
 {
 	const struct stage_tree *tree = &staging->record.trees[index];

@@ -72,6 +72,9 @@ int staging_make(struct staging *staging, const struct staging_input *input, str
  */
 int staging_begin(struct staging *staging, const struct staging_input *input, struct err *err) MUST_USE;
 
+/* Whether a tree lies in a system of the sandbox's own: what changes there stays with the session. */
+bool staging_is_system(const struct staging *staging, const struct run_request *request, size_t tree);
+
 /*
  * Something inside is about to make a hard link: noted once, for those who begin on its layers. Where that fails a fork
  * parts what is one file here, which is no reason to refuse a link. The sandbox's ids are given back.

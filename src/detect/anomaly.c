@@ -332,14 +332,18 @@ static int anomaly_timeout_ms(const void *context, uint64_t now_ns)
 	return state->look_ns > now_ns ? (int)((state->look_ns - now_ns) / MS_NS) + 1 : 0;
 }
 
-/* Of files that the host has in staged trees, how many percent are gone inside: of interest from half of them on. */
+/*
+ * Of files that the host has in staged trees, how many percent are gone inside: of interest from half of them on. What
+ * is deleted of a system of the sandbox's own counts as no deletion, and its files as none that there were.
+ */
 static uint64_t deleted_share(const struct anomaly *anomaly)
 {
 	const struct stage_record *record = &anomaly->staging->record;
 	uint64_t deleted = anomaly->staging->counts.deleted, bound = 2 * deleted, files = 0;
 
 	for (size_t i = 0; deleted >= MONITOR_SHARE_FILES && i < record->tree_count && files <= bound; i++)
-		files += tree_count_files(record->trees[i].path, bound - files + 1);
+		if (!staging_is_system(anomaly->staging, anomaly->run->request, i))
+			files += tree_count_files(record->trees[i].path, bound - files + 1);
 	return files && files <= bound ? (deleted < files ? deleted * 100 / files : 100) : 0;
 }
 

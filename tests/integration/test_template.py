@@ -209,6 +209,26 @@ def test_a_sandbox_has_the_imported_system_and_not_the_machines(sandbox):
     assert "no root" in sandbox.run(["/bin/true"], options=["--root", "own"]).err
 
 
+def test_its_own_system_is_no_part_of_what_is_told_of_the_project(sandbox):
+    """Which share of the files is gone, and which tree is full: of the project's, whatever lies in the system."""
+    many = [(f"etc/many/{number}", b"x") for number in range(500)]
+    template(sandbox, "import", put(sandbox, "own.tar", tar(*system(), ("usr", None), *many)), "own")
+    for number in range(100):
+        sandbox.write(sandbox.project / f"file{number}", "words\n")
+    policy = sandbox.policy(NEW_PROGRAMS + "monitor: {baseline: true, budget: 1/100, learn: 10}\n"
+                            "resources: {disk: 24MiB}\ntime: {wall: 60s}\n")
+    done = sandbox.run(["/bin/sh", "-c", "busybox rm file[1-8]*; "
+                        "busybox head -c 1000000000 /dev/zero >/usr/big || echo full; "
+                        "until busybox test -s /run/atoll/denials.jsonl; do busybox sleep 0.1; done; "
+                        "cat /run/atoll/denials.jsonl"], policy=policy,
+                       options=["--root", "own", "--discard"], timeout=90)
+    assert done.out.startswith("full\n"), done
+    assert done.report["monitor"]["deletes"] == 88 and done.report["monitor"]["deleted-share"] == 88, done.report
+    told = json.loads(done.out.splitlines()[1])
+    assert told["rule"] == "resources.disk" and told["subject"] == str(sandbox.project), told
+    assert "roots" not in done.out, "the agent hears of no place of the host"
+
+
 def test_changes_of_its_own_system_are_shown_apart_and_stay(sandbox):
     template(sandbox, "import", put(sandbox, "own.tar", tar(*system(), ("usr", None), ("etc/gone", b"1"))), "own")
     done = sandbox.run(["/bin/sh", "-c", "touch /usr/x; echo new >/etc/mark; busybox rm /etc/gone; busybox mkfifo "
