@@ -24,6 +24,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import density
 import gate
+import interpreting
 import mediation
 import monitoring
 import parking
@@ -377,6 +378,7 @@ SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30)
             "memory": (section_memory, 1, 1), "work": (section_work, 15, 9), "gate": (gate.section_gate, 100, 20),
             "mediation": (mediation.section_mediation, 200, 50),
             "monitor": (monitoring.section_monitor, 25, 7),
+            "interpreter": (interpreting.section_interpreter, 100, 10),
             "service": (serving.section_service, 100, 20),
             "stage": (staging.section_stage, 100, 15), "stages": (section_stages, 200, 40),
             "verify": (verifying.section_verify, 200, 50)}
