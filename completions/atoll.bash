@@ -14,7 +14,7 @@ _atoll()
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop template token top trust undo verify version'
+		_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork function gc grants help log policy ps restore review run secret serve snapshot stop template token top trust undo verify version'
 		return
 	fi
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -48,6 +48,15 @@ _atoll()
 	exec:--token) compopt -o filenames; _atoll_reply -f; return ;;
 	exec:--tag) return ;;
 	exec:--detach-keys) return ;;
+	function:--name|function:-n) return ;;
+	function:--entry) return ;;
+	function:--runtime) return ;;
+	function:--memory) return ;;
+	function:--timeout) return ;;
+	function:--concurrency) return ;;
+	function:--env|function:-e) return ;;
+	function:--allow) return ;;
+	function:--data|function:-d) return ;;
 	gc:--older-than) return ;;
 	gc:--keep) return ;;
 	gc:--max-size) return ;;
@@ -207,6 +216,12 @@ _atoll()
 		else
 			_atoll_reply -W "$(atoll ps -aq --names 2>/dev/null) "
 		fi ;;
+	function)
+		if [[ $cur == -* ]]; then
+			_atoll_reply -W '-n --name --entry --runtime --memory --timeout --concurrency -e --env --allow --internet -d --data --json --help'
+		else
+			:
+		fi ;;
 	gc)
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--older-than --keep --max-size --unreviewed -n --dry-run --json --help'
@@ -223,7 +238,7 @@ _atoll()
 		if [[ $cur == -* ]]; then
 			_atoll_reply -W '--completion --help'
 		else
-			_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork gc grants help log policy ps restore review run secret serve snapshot stop template token top trust undo verify version'
+			_atoll_reply -W 'alerts apply approve ask attach baseline checkpoints cp deny diff discard doctor dry-run exec fork function gc grants help log policy ps restore review run secret serve snapshot stop template token top trust undo verify version'
 		fi ;;
 	log)
 		if [[ $cur == -* ]]; then

@@ -296,3 +296,48 @@ def test_keys_see_their_own(service):
     # The same name is another function of another owner.
     assert service.deploy("mine", "handler = lambda event, context: 'other'\n", key=other).status == 201
     assert service.result("mine", 1) == 1 and service.invoke("mine", 1, key=other).json() == "other"
+
+
+def test_the_command_line(service, sandbox):
+    def atoll(*words, event="", key=service.key, url=service.url, status=0):
+        env = {"E2B_API_KEY": key, "E2B_API_URL": url}
+        done = subprocess.run([str(sandbox.programs.atoll), "function", *words], input=event, capture_output=True,
+                              text=True, check=False, timeout=120, **sandbox.popen_keywords(env=env))
+        assert done.returncode == status, done
+        return done.stdout if status == 0 else done.stderr
+
+    place = sandbox.make_directory(sandbox.base / "code")
+    for name, text in (("main.py", "from lib import one\ndef handler(event, context):\n    return one.value(event)\n"),
+                       ("lib/one.py", "import os\nvalue = lambda event: [event, os.environ['MINE']]\n"),
+                       ("fails.py", "def handler(event, context):\n    raise ValueError('mine')\n"),
+                       ("run.sh", "#!/bin/sh\ncat\n")):
+        sandbox.make_directory((place / name).parent)
+        (place / name).write_text(text)
+        sandbox.own(place / name)
+    (place / "run.sh").chmod(0o755)
+    (place / "link").symlink_to("main.py")
+    made = atoll("deploy", "--name", "first", "--entry", "link:handler", "--runtime", "exec", str(place), status=125)
+    assert "no executable file" in made, made
+    made = atoll("deploy", "-n", "first", "--entry", "lib/one.py:other", str(place), status=125)
+    assert "no function other" in made, made
+    (place / "wrong.py").write_text("def handler(:\n")
+    made = atoll("deploy", "-n", "first", "--entry", "wrong.py:handler", str(place), status=125)
+    assert "\nSyntaxError" in made and made.endswith("the function cannot be loaded\n"), made
+    assert "30000 ms" in atoll("deploy", "-n", "first", "--entry", "main.py:handler", "-e", "MINE=a=b", str(place))
+    assert json.loads(atoll("invoke", "first", event='{"x":1}')) == [{"x": 1}, "a=b"]
+    assert json.loads(atoll("invoke", "--data", "2", "first")) == [2, "a=b"]
+    atoll("deploy", "-n", "second", "--entry", "run.sh", "--timeout", "5s", "--memory", "64MiB", str(place))
+    assert atoll("invoke", "second", event="any bytes") == "any bytes"
+    assert json.loads(atoll("show", "second", "--json"))["timeoutMs"] == 5000
+    atoll("deploy", "-n", "third", "--entry", "fails.py:handler", str(place))
+    failed = atoll("invoke", "third", status=1)
+    assert "ValueError: mine" in failed and "exit code 1" in failed, failed
+    assert {row["name"] for row in json.loads(atoll("list", "--json"))} == {"first", "second", "third"}
+    assert "third" in atoll("list") and "ValueError: mine" in atoll("logs", "third")
+    atoll("remove", "first", "third")
+    assert "first" not in atoll("list")
+    assert "no function" in atoll("invoke", "first", status=127)
+    assert "cannot be opened" in atoll("deploy", "-n", "x", "--entry", "a.py:b", str(place / "none"), status=127)
+    assert "--name and --entry" in atoll("deploy", str(place), status=125)
+    assert "E2B_API_KEY" in atoll("list", key="", status=125)
+    assert "atoll serve" in atoll("list", url="http://127.0.0.1:1", status=125)

@@ -14,7 +14,7 @@ PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-files", "atoll-init", 
             "atoll-notify", "atoll-policy",
             "atoll-log", "atoll-request", "atoll-stage", "atoll-secret", "atoll-probe", "atoll-template",
             "atoll-token", "atoll-top",
-            "atoll-verify", "atoll-front", "atolld")
+            "atoll-verify", "atoll-front", "atoll-function", "atolld")
 
 
 class Identity:

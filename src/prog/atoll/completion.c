@@ -64,6 +64,8 @@ static const char *words_of_verb(const char *verb)
 		return "key";
 	if (str_equal(verb, "grants"))
 		return "revoke";
+	if (str_equal(verb, "function"))
+		return "deploy invoke list logs remove show";
 	return str_equal(verb, "log") ? "verify" : "";
 }
 

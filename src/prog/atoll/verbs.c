@@ -18,6 +18,7 @@ const struct cmd *const cmd_table[] = {
 	&cmd_dry_run,
 	&cmd_exec,
 	&cmd_fork,
+	&cmd_function,
 	&cmd_gc,
 	&cmd_grants,
 	&cmd_help,

@@ -70,6 +70,7 @@ extern const struct cmd cmd_doctor;
 extern const struct cmd cmd_dry_run;
 extern const struct cmd cmd_exec;
 extern const struct cmd cmd_fork;
+extern const struct cmd cmd_function;
 extern const struct cmd cmd_gc;
 extern const struct cmd cmd_grants;
 extern const struct cmd cmd_help;
