@@ -46,6 +46,13 @@ static const char *trusted_env(const char *name)
 	return value;
 }
 
+const char *session_ignored_state_home(void)
+{
+	const char *value = getenv("XDG_STATE_HOME");
+
+	return value && *value && geteuid() == 0 && !trusted_env("XDG_STATE_HOME") ? value : NULL;
+}
+
 int session_home_dir(char *out, size_t size)
 {
 	const char *home = absolute_env("HOME");

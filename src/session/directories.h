@@ -23,6 +23,9 @@
 int session_state_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
 int session_runtime_dir(char *out, size_t size, bool make, struct err *err) MUST_USE;
 
+/* XDG_STATE_HOME, where root does not follow it because it is not a directory of root's alone; NULL: it is followed. */
+const char *session_ignored_state_home(void);
+
 /*
  * Below STATE: systems that were imported for sandboxes. roots/names/NAME leads to roots/trees/ID, in which the system
  * itself is the directory `root`.

@@ -223,6 +223,17 @@ def test_no_home_and_no_state_directory_in_reach(sandbox):
     assert_one_line(result, "state directory", "XDG_STATE_HOME")
 
 
+@pytest.mark.only("root")
+def test_root_says_which_state_directory_it_does_not_use(sandbox):
+    wide = sandbox.make_directory(sandbox.base / "wide")
+    wide.chmod(0o777)
+    for ignored in (wide, sandbox.base / "missing", "relative"):
+        result = shell(sandbox, 'XDG_STATE_HOME="$1" exec "$ATOLL" ps', str(ignored))
+        line, = result.err.splitlines()
+        assert "XDG_STATE_HOME is not used" in line and str(ignored) in line and "/var/lib/atoll" in line, result
+    assert "XDG_STATE_HOME" not in shell(sandbox, 'exec "$ATOLL" ps').err
+
+
 @pytest.mark.only("user")
 def test_read_only_state_directory(sandbox):
     (sandbox.state / "atoll").mkdir(mode=0o700)

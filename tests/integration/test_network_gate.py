@@ -318,6 +318,25 @@ def test_the_gate_goes_out_through_the_hosts_proxy(sandbox, plain):
     proxy.close()
 
 
+def test_what_is_denied_does_not_go_through_the_hosts_proxy(sandbox, plain):
+    asked = []
+    proxy = proxy_to(plain.port, asked)
+    place = f"http://127.0.0.1:{proxy.port}"
+    env = {**test_hosts(), "HTTPS_PROXY": place, "HTTP_PROXY": place}
+    get = "curl -sS -m 10 http://web.test:8081/"
+    done = sandbox.run(["sh", "-c", get], policy=allow(sandbox, 8081), env=env)
+    assert done.code == 0 and len(asked) == 1, (done, asked)
+    # By name, by address, and to the proxy itself, which is outside.
+    script = (f"env | grep -i proxy; {get}; curl -sS -m 10 http://203.0.113.1/; "
+              f"curl -sS -m 10 -x {place} https://web.test:8081/")
+    for denied in (policy_text([], "  default: deny\n"),
+                   policy_text(["{host: web.test, ports: [8081]}", *LOOPBACK],
+                               "  default: deny\n  deny: [{cidr: \"0.0.0.0/0\"}, {cidr: \"::/0\"}]\n")):
+        done = sandbox.run(["sh", "-c", script], policy=sandbox.policy(denied), env=env)
+        assert done.code != 0 and done.out == "" and len(asked) == 1 == len(plain.requests), (done, asked)
+    proxy.close()
+
+
 def test_a_half_close_goes_through_the_hosts_proxy(sandbox):
     server = Listener(echo_all)
 

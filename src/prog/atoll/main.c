@@ -10,6 +10,7 @@
 #include "prog/atoll/run/started.h"
 #include "prog/atoll/verb/cmd.h"
 #include "prog/atoll/verb/say.h"
+#include "session/directories.h"
 #include "wire/link.h"
 #include "wire/trial.h"
 
@@ -65,6 +66,18 @@ static int run_started(const char *name, int *ret_status)
 	return 1;
 }
 
+/* Else root looks for sessions where they are not. */
+static void say_where(void)
+{
+	const char *ignored = session_ignored_state_home();
+	char line[ERR_QUOTE_SIZE + 160], shown[ERR_QUOTE_SIZE];
+
+	if (ignored && str_format(line, sizeof line, "atoll: XDG_STATE_HOME is not used: %s is no directory that root "
+				  "owns and nobody else writes to; sessions are in /var/lib/atoll\n",
+				  err_quote(shown, ignored)) == 0)
+		say_notice(line);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -89,6 +102,7 @@ int main(int argc, char **argv)
 		say_error(&err);
 		return exit_status(&err);
 	}
+	say_where();
 	if (argc < 2) {
 		status = run_verb(1, help, &err);
 	} else {
