@@ -36,6 +36,15 @@ def test_a_callback_is_an_edge(tree):
     assert "5 files go round" in tree.findings()
 
 
+@pytest.mark.parametrize("table, found", [("const struct row c0[COUNT] = {", True), ("int c0;", True),
+                                          ("static const struct row c0[] = {", False), ("extern int c0;", False)])
+def test_a_table_is_an_edge_to_who_defines_it(tree, table, found):
+    write_circle(tree, 5)
+    body = function("other", "c1")
+    tree.write("src/box/c0.c", (table + "\n\t{ 1 },\n};\n" if table.endswith("{") else table + "\n") + body)
+    assert ("5 files go round" in tree.findings()) == found
+
+
 def test_circle_of_headers(tree):
     for number in range(5):
         tree.write(f"src/box/h{number}.h", f'#include "box/h{(number + 1) % 5}.h"\n')
