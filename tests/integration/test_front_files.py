@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import subprocess
 import tempfile
 import threading
 import time
@@ -192,6 +193,20 @@ def test_a_large_file_takes_no_memory(front):
     status, _, got = download(front, "big")
     assert status == 200 and len(got) == size
     assert memory(front) - before < 4 << 20
+
+
+@pytest.mark.needs("strace")
+def test_a_file_goes_down_by_sendfile(front):
+    """And not by reads and writes of 4 KiB each, which take twice the time."""
+    (front.files / "large").write_bytes(b"x" * (8 << 20))
+    with subprocess.Popen(["strace", "-p", str(front.process.pid), "-e", "trace=sendfile,sendfile64,pread64,read"],
+                          stderr=subprocess.PIPE, text=True) as tracer:
+        assert "attached" in tracer.stderr.readline()
+        status, _, got = download(front, "large")
+        assert status == 200 and got == b"x" * (8 << 20)
+        tracer.terminate()
+        _, calls = tracer.communicate(timeout=60)
+    assert "sendfile" in calls and calls.count("read") < 20, calls[:1000]
 
 
 def test_an_upload_that_breaks_off_leaves_nothing_open(front):

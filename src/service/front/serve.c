@@ -468,6 +468,8 @@ static struct MHD_Daemon *start(struct front *front, int fd)
 				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
 				MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
 				MHD_OPTION_STRICT_FOR_CLIENT, 1,
+				/* It is ignored: without this word no file would go by sendfile(2), but by 4 KiB. */
+				MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
 				MHD_OPTION_ARRAY, front->certificate ? tls : &tls[2], MHD_OPTION_END);
 }
 
