@@ -108,6 +108,9 @@ static const struct service_field create_request[] = {
 	SWITCH("auto_pause_memory", "0: of a paused one files alone are kept"), SWITCH("auto_resume", "1"),
 	LIST("volumes", SERVICE_PAIRS, 32, "name, path, …"), SWITCH("secure",
 	"0: an old client did not ask for a token"),
+	TEXT("cwd", 0, PATH_BYTES, "of commands that name none"),
+	TEXT("start_command", 0, SERVICE_TEXT_MAX, "runs from the beginning on; for a shell"),
+	TEXT("ready_command", 0, SERVICE_TEXT_MAX, "ends with 0 once it is ready; for a shell"),
 	END };
 static const struct service_field connect_request[] = {
 	SANDBOX, NUMBER("timeout_ms", LONGEST, "from now"), SWITCH("memory", "0: begin anew from its files"), END };
@@ -136,6 +139,51 @@ static const struct service_field template_row[] = {
 	NUMBER("disk_mb", LONGEST, ""), END };
 static const struct service_field template_request[] = {
 	TEXT("template", REQUIRED | LINE, NAME_BYTES, "its id or name"), END };
+#define TEMPLATE TEXT("template", REQUIRED | LINE, NAME_BYTES, "its id or name")
+#define BUILD TEXT("build", REQUIRED | ID, SERVICE_ID_MAX, "its id")
+#define TAGS LIST("tags", LINE, SERVICE_ROWS_MAX, "other names of one build of a template")
+static const struct service_field build_request[] = { TEXT("name", REQUIRED | LINE, NAME_BYTES, "NAME or NAME:TAG"),
+	TAGS, END };
+static const struct service_field build_reply[] = {
+	TEXT("template", LINE, NAME_BYTES, "its id"), TEXT("build", ID, SERVICE_ID_MAX, "its id"),
+	LIST("names", LINE, 16, ""), TAGS, END };
+static const struct service_field build_file[] = {
+	TEMPLATE, TEXT("file", REQUIRED | LINE, 128, "the hash of what is in it"),
+	TEXT("host", LINE, NAME_BYTES, "as the client calls this service"), SWITCH("secure", "1: by TLS"), END };
+static const struct service_field build_file_reply[] = {
+	SWITCH("present", "1: it is there"), TEXT("url", LINE, 1024, "where it is sent to"), END };
+static const struct service_field build_upload[] = {
+	TEMPLATE, TEXT("file", REQUIRED | LINE, 128, "the hash of what is in it"),
+	TEXT("upload", REQUIRED | LINE, 128, "what the URL is signed with"),
+	TEXT("part", ID, SERVICE_ID_MAX, "what the launcher called it before it was whole"),
+	NUMBER("commit", LONGEST, "so many bytes were written, and these are all"), END };
+static const struct service_field build_upload_reply[] = {
+	HANDLE("archive", "to write to"), TEXT("part", ID, SERVICE_ID_MAX, "to commit it by"),
+	NUMBER("max", LONGEST, "bytes"), END };
+static const struct service_field build_start[] = {
+	TEMPLATE, BUILD, TEXT("from_image", LINE, NAME_BYTES, "an imported system"),
+	TEXT("from_template", LINE, NAME_BYTES, "id or name"),
+	LIST("steps", 0, 8192, "type, hash of files, 1 (do it in any case), number of arguments, arguments, …"),
+	TEXT("start", 0, SERVICE_TEXT_MAX, "the start command"), TEXT("ready", 0, SERVICE_TEXT_MAX,
+	"the ready command"),
+	SWITCH("force", "1: nothing that was built before is taken"), END };
+static const struct service_field build_status[] = {
+	TEMPLATE, BUILD, NUMBER("offset", LONGEST, "of the first row"), PAGE, END };
+static const struct service_field build_status_reply[] = {
+	TEXT("template", LINE, NAME_BYTES, "its id"), TEXT("build", ID, SERVICE_ID_MAX, "its id"),
+	TEXT("status", LINE, 16, "waiting, building, ready or error"), TEXT("message", 0, 2048, "why it failed"),
+	TEXT("step", LINE, 16, "its number, base or finalize"), ROWS, END };
+static const struct service_field build_status_row[] = {
+	NUMBER("time_ms", LONGEST, "since 1970"), TEXT("level", LINE, 16, ""), TEXT("message", 0, 8192, ""),
+	TEXT("step", LINE, 16, "its number, base or finalize"), END };
+static const struct service_field tags_request[] = { TEXT("name", REQUIRED | LINE, NAME_BYTES, "NAME or NAME:TAG"),
+	TAGS, END };
+static const struct service_field tags_reply[] = { TEXT("build", ID, SERVICE_ID_MAX, "its id"), TAGS, END };
+static const struct service_field tags_row[] = {
+	TEXT("tag", LINE, NAME_BYTES, ""), TEXT("build", ID, SERVICE_ID_MAX, "its id"),
+	NUMBER("created_ms", LONGEST, "since 1970"), END };
+static const struct service_field alias_reply[] = { TEXT("template", LINE, NAME_BYTES, "its id"), SWITCH("public", ""),
+	END };
 static const struct service_field network_request[] = { SANDBOX, NETWORK, END };
 static const struct service_field metrics_request[] = {
 	TEXT("sandbox", ID, SERVICE_ID_MAX, "of this one"), LIST("sandboxes", LINE, SERVICE_ROWS_MAX,
@@ -302,6 +350,15 @@ static const struct service_rule rules[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_FUNCTION_INVOKE] = { "function.invoke", KEY, function_named, function_streams },
 	[SERVICE_FUNCTION_END] = { "function.end", ANYONE, function_end, function_ended },
 	[SERVICE_FUNCTION_LOGS] = { "function.logs", KEY, function_named, rows_only, function_log },
+	[SERVICE_BUILD_REQUEST] = { "template.request", KEY, build_request, build_reply },
+	[SERVICE_BUILD_FILE] = { "template.file", KEY, build_file, build_file_reply },
+	[SERVICE_BUILD_UPLOAD] = { "template.upload", ANYONE, build_upload, build_upload_reply },
+	[SERVICE_BUILD_START] = { "template.build", KEY, build_start, nothing },
+	[SERVICE_BUILD_STATUS] = { "template.status", KEY, build_status, build_status_reply, build_status_row },
+	[SERVICE_ALIAS] = { "template.alias", KEY, template_request, alias_reply },
+	[SERVICE_TAGS] = { "template.tags", KEY, template_request, rows_only, tags_row },
+	[SERVICE_TAGS_ADD] = { "template.tag", KEY, tags_request, tags_reply },
+	[SERVICE_TAGS_REMOVE] = { "template.untag", KEY, tags_request, nothing },
 };
 
 static const struct service_field exit_event[] = { SANDBOX, COMMAND, ENDED, END };

@@ -87,6 +87,16 @@ enum service_operation {
 	SERVICE_FUNCTION_INVOKE,       /* the streams of a sandbox that waits for one event */
 	SERVICE_FUNCTION_END,          /* the front has read them to the end: what came of it */
 	SERVICE_FUNCTION_LOGS,
+	/* templates that are built (service/launcher/build/builds.h) */
+	SERVICE_BUILD_REQUEST,         /* a name and an id for what will be built */
+	SERVICE_BUILD_FILE,            /* is an archive there? else where it is sent to */
+	SERVICE_BUILD_UPLOAD,          /* a descriptor to write it to; commit: all of it was written */
+	SERVICE_BUILD_START,
+	SERVICE_BUILD_STATUS,          /* rows: what the build said, from an offset on */
+	SERVICE_ALIAS,                 /* whose a name is */
+	SERVICE_TAGS,                  /* rows: the tags of a template */
+	SERVICE_TAGS_ADD,
+	SERVICE_TAGS_REMOVE,
 	SERVICE_OPERATION_COUNT,
 };
 

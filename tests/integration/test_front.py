@@ -147,7 +147,14 @@ BAD_REQUESTS = [
     ("POST", "/v2/sandboxes", '{"network":{"rules":{"a.test":[{"transform":{"body":"x"}}]}}}', 501),
     ("POST", "/v2/sandboxes", '{"autoResume":{"enabled":true,"policy":"http"}}', 501),
     ("POST", "/sandboxes/abc/pause", '{"keep":true}', 501),
-    ("POST", "/v3/templates", "{}", 501),
+    ("POST", "/v2/templates", "{}", 501),
+    ("POST", "/v3/templates", "{}", 400),
+    ("POST", "/v3/templates", '{"name":1}', 400),
+    ("POST", "/v2/templates/a/builds/b", '{"steps":[{"type":"RUN","args":[1]}]}', 400),
+    ("POST", "/v2/templates/a/builds/b", '{"steps":[{"args":[]}]}', 400),
+    ("POST", "/v2/templates/a/builds/b", '{"steps":[{"type":"RUN","args":["a"],"mount":"b"}]}', 501),
+    ("POST", "/v2/templates/a/builds/b", '{"fromImageRegistry":{"type":"aws"}}', 501),
+    ("PUT", "/templates/a/files/b", "x", 401),
     ("GET", "/v2/sandboxes", "a body", 413),
 ]
 

@@ -10,6 +10,8 @@
 #include "base/program.h"
 #include "os/fd.h"
 #include "os/identity.h"
+#include "service/archive/archive.h"
+#include "service/front/extension.h"
 #include "service/front/front.h"
 #include "service/function/function.h"
 #include "service/interpreter/interpreter.h"
@@ -35,6 +37,7 @@ int main(void)
 	int r;
 
 	extension.function = &function_handler;
+	extension.archive = &archive_handler;
 	if (fd_secure_standard() < 0)
 		return 125;
 	r = leave_identity(&err);

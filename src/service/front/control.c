@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "service/front/handlers.h"
 #include "service/front/respond.h"
+#include "service/front/state.h"
 
 enum { REPLY_MAX = 8 << 20, PAGES_MAX = 256, NEXT_SIZE = 257 };
 
@@ -19,6 +20,16 @@ struct control {
 };
 
 static void on_reply(void *context, struct service_message *reply);
+
+/* How the client reaches this service: where it sends files to. What it claims concerns it alone. */
+static void put_address(const struct exchange *exchange, struct buf *out)
+{
+	const char *scheme = exchange_header(exchange, "X-Forwarded-Proto"), *host = exchange_header(exchange, "Host");
+
+	if (host && *host)
+		field_put_string(out, "host", host);
+	field_put_u64(out, "secure", exchange->front->certificate || (scheme && str_equal(scheme, "https")));
+}
 
 static void ask(struct exchange *exchange)
 {
@@ -31,6 +42,8 @@ static void ask(struct exchange *exchange)
 	if (!out)
 		return;
 	exchange_put_path_values(exchange, out);
+	if (route->operation == SERVICE_BUILD_FILE)
+		put_address(exchange, out);
 	r = control_read_query(route, exchange->query, out, why);
 	if (r == 0)
 		r = control_read_body(route, exchange->body.bytes, exchange->body.size, out, why);

@@ -18,6 +18,7 @@ struct service_message;
 struct front_extension {
 	const struct exchange_handler *handler;
 	const struct exchange_handler *function;   /* of ROUTE_FUNCTION; NULL: those are not served */
+	const struct exchange_handler *archive;    /* of ROUTE_ARCHIVE; NULL: those are not served */
 	/* SERVICE_EXIT: a command has ended. SERVICE_GONE: a sandbox has. */
 	void (*exit)(struct front *front, const struct service_message *event);
 	void (*gone)(struct front *front, const char *sandbox);

@@ -327,6 +327,8 @@ static const struct exchange_handler *find_handler(const struct front_extension 
 {
 	if (handler == ROUTE_CODE)
 		return extension->handler;
+	if (handler == ROUTE_ARCHIVE && extension && extension->archive)
+		return extension->archive;
 	return handler == ROUTE_FUNCTION && extension && extension->function ? extension->function :
 									       handlers_find(handler);
 }

@@ -7,7 +7,7 @@
 #include "os/clock.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
-#include "service/launcher/operate.h"
+#include "service/launcher/build/template-name.h"
 #include "service/launcher/rules.h"
 #include "service/launcher/snapshots.h"
 #include "session/directories.h"
@@ -120,6 +120,14 @@ static bool wait_for_policy(struct call *call, const char *policy, void (*then)(
 	return policies_load(&call->daemon->policies, policy, call->message, on_policy, call) == 0;
 }
 
+bool control_check_build(struct call *call, void (*then)(struct call *call))
+{
+	if (call->has_policy ? !check_counts(call, 1) : !control_check_quotas(call, 1))
+		return false;
+	return policies_has(&call->daemon->policies, call->caller.key.policy, call->message) ||
+	       !wait_for_policy(call, call->caller.key.policy, then);
+}
+
 static bool check_rules(struct call *call)
 {
 	struct err err = { 0 };
@@ -143,12 +151,83 @@ static bool check_asked(struct call *call)
 	return check_rules(call);
 }
 
+/* What a sandbox is made from. */
+struct created {
+	struct build_row build;
+	struct template_row row;
+	struct origin origin;            /* points into these */
+};
+
+static int find_origin(struct call *call, const char *template, struct created *created)
+{
+	char path[PATH_MAX];
+	int r = template_name_find_build(call, template, &created->build);
+
+	if (r == 1)
+		created->origin = (struct origin){ .session = created->build.session,
+						   .snapshot = created->build.snapshot };
+	if (r)
+		return r;
+	created->build.id[0] = 0;
+	r = snapshots_find(call, template, &created->row, &created->origin);
+	if (r == 0 && session_root_path(call->daemon->places.state, template, path, sizeof path) == 0) {
+		created->origin.root = template;
+		r = 1;
+	}
+	return r;
+}
+
+/* What the template says of commands, and then what the client does: the last variable of a name counts. */
+static int put_environment(struct buf *out, const char *const *built, const char *const *asked)
+{
+	size_t built_count = strv_count(built), asked_count = strv_count(asked);
+	const char **all = calloc(built_count + asked_count + 1, sizeof *all);
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < built_count; i++)
+		all[i] = built[i];
+	for (size_t i = 0; i < asked_count; i++)
+		all[built_count + i] = asked[i];
+	field_put_strings(out, "env", all);
+	free(all);
+	return 0;
+}
+
+/* The request as it is kept, with what was built. */
+static int make_kept(struct call *call, const struct build_row *build, struct kept *ret_made)
+{
+	static const char *const built[] = { "cwd", "start_command", "ready_command" };
+	const struct service_field *field = service_rule(SERVICE_CREATE)->request;
+	cleanup_buf struct buf out;
+	struct kept settings = { 0 };
+	int r;
+
+	buf_init(&out, FRAME_MESSAGE_MAX);
+	if (!build->id[0] || !build->settings.size)
+		return kept_copy(ret_made, call->message, SERVICE_CREATE);
+	r = kept_read(&settings, build->settings.bytes, build->settings.size);
+	if (r < 0)
+		return r;
+	service_begin_request(&out, 1, SERVICE_CREATE);
+	for (; field->key; field++)
+		if (!str_equal(field->key, "env"))
+			kept_put(&out, call->message, field->key);
+	for (size_t i = 0; i < ARRAY_SIZE(built); i++)
+		kept_put(&out, settings.message, built[i]);
+	r = put_environment(&out, service_strings(settings.message, "env"), service_strings(call->message, "env"));
+	if (r == 0)
+		r = frame_end(&out);
+	if (r == 0)
+		r = kept_read(ret_made, out.bytes, out.size);
+	kept_done(&settings);
+	return r;
+}
+
 void control_create(struct call *call)
 {
 	const char *template = call_string(call, "template");
-	struct origin origin = { 0 };
-	struct template_row row;
-	char path[PATH_MAX];
+	struct created created = { .origin = { 0 } };
 	struct kept made;
 
 	/* What was made while it waited counts, too. */
@@ -158,12 +237,8 @@ void control_create(struct call *call)
 	    wait_for_policy(call, call->caller.key.policy, control_create))
 		return;
 	if (template && !str_equal(template, "base") && !str_equal(template, LIFECYCLE_INTERPRETER)) {
-		int r = snapshots_find(call, template, &row, &origin);
+		int r = find_origin(call, template, &created);
 
-		if (r == 0 && session_root_path(call->daemon->places.state, template, path, sizeof path) == 0) {
-			origin.root = template;
-			r = 1;
-		}
 		if (r < 0)
 			call_fail(call, 500, NULL, "the database cannot be read");
 		else if (r == 0)
@@ -171,11 +246,11 @@ void control_create(struct call *call)
 		if (r <= 0)
 			return;
 	}
-	if (kept_copy(&made, call->message, SERVICE_CREATE) < 0) {
+	if (make_kept(call, &created.build, &made) < 0) {
 		call_fail(call, 503, NULL, "out of memory");
 		return;
 	}
-	lifecycle_create(call, &made, &origin, call_number(call, "timeout_ms", TIMEOUT_DEFAULT_MS));
+	lifecycle_create(call, &made, &created.origin, call_number(call, "timeout_ms", TIMEOUT_DEFAULT_MS));
 }
 
 /* ---- one sandbox ---- */
@@ -251,7 +326,7 @@ static bool waits_for_network(struct call *call)
 	    policies_has(&call->daemon->policies, key.policy, call->message))
 		return false;
 	return !check_rate(call, 1, "changes of a network and sandboxes") ||
-	       wait_for_policy(call, key.policy, operate);
+	       wait_for_policy(call, key.policy, call->daemon->hooks.again);
 }
 
 /* False: the call was answered. */

@@ -14,6 +14,11 @@ void control_whoami(struct call *call);
 bool control_check_quotas(struct call *call, uint64_t count) MUST_USE;
 /* The same, without rates, for what was asked before: others may have been made meanwhile. */
 bool control_has_room(const struct call *call, uint64_t count);
+/*
+ * For what makes a sandbox of its own: whether the key may have one more, and its policy is compiled. False: the call
+ * was answered, or then is called again when it is.
+ */
+bool control_check_build(struct call *call, void (*then)(struct call *call)) MUST_USE;
 /* SERVICE_CREATE, within the quotas of the key. */
 void control_create(struct call *call);
 /*

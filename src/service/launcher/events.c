@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/build/builds.h"
 #include "service/launcher/inside/commands.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/pool.h"
@@ -42,6 +43,11 @@ static void on_made(struct sandbox *sandbox)
 	struct policy_found found;
 
 	sandbox->creator = NULL;
+	/* It stays what nobody was told of: where this process dies, the next one ends it. */
+	if (call && call->message->operation == SERVICE_BUILD_START) {
+		builds_begun(sandbox, call);
+		return;
+	}
 	sandbox->state = SANDBOX_RUNNING;
 	if (call)
 		call->steps.ready_ns = clock_monotonic_ns();
@@ -63,8 +69,8 @@ static void on_made(struct sandbox *sandbox)
 		want_more(sandbox, &found);
 }
 
-/* Without its headers nobody gets it: it ends, and what it began with is stored again. */
-static void rules_are_set(struct sandbox *sandbox, struct call *unused, const struct outcome *outcome)
+/* What a client was promised of it cannot be: it ends, and what it began with is stored again. */
+static void is_started(struct sandbox *sandbox, struct call *unused, const struct outcome *outcome)
 {
 	struct call *call = sandbox->creator;
 	uint64_t ticket = 0;
@@ -82,10 +88,19 @@ static void rules_are_set(struct sandbox *sandbox, struct call *unused, const st
 	(void)!atoll_stop(sandbox->handle, 0, &ticket, NULL, NULL);
 }
 
+static void rules_are_set(struct sandbox *sandbox, struct call *unused, const struct outcome *outcome)
+{
+	if (!outcome->code && sandbox->state == SANDBOX_CREATING && start_is_wanted(sandbox))
+		start_begin(sandbox, is_started);
+	else
+		is_started(sandbox, NULL, outcome);
+}
+
 static void on_ready(struct sandbox *sandbox)
 {
 	const struct service_message *said = sandbox->network.message ? sandbox->network.message :
 									sandbox->made.message;
+	const struct outcome done = { .code = 0, .what = "", .hint = "" };
 
 	sandbox->is_known = true;
 	if (sandbox->state != SANDBOX_CREATING)
@@ -93,7 +108,7 @@ static void on_ready(struct sandbox *sandbox)
 	if (rules_are_there(said))
 		rules_set(sandbox, said, NULL, rules_are_set);
 	else
-		on_made(sandbox);
+		rules_are_set(sandbox, NULL, &done);
 }
 
 void events_begun(struct sandbox *sandbox)
@@ -133,6 +148,7 @@ static bool on_end(struct sandbox *sandbox, const atoll_record *event)
 	}
 	atoll_get_string(event, "ended", &ended);
 	sandbox->creator = NULL;
+	build_gone(sandbox, ended);
 	commands_gone(sandbox);
 	if (sandbox->state == SANDBOX_STORED) {
 		lifecycle_put_away(sandbox);
@@ -172,8 +188,15 @@ static bool handle(struct sandbox *sandbox, atoll_record *event)
 	case ATOLL_EVENT_STARTED:
 		commands_started(sandbox, event);
 		break;
+	case ATOLL_EVENT_OUTPUT:
+		if (sandbox->beginning.build)
+			build_event(sandbox, event);
+		break;
 	case ATOLL_EVENT_EXIT:
-		commands_ended(sandbox, event);
+		if (sandbox->beginning.build)
+			build_event(sandbox, event);
+		else if (!start_ended(sandbox, event))
+			commands_ended(sandbox, event);
 		break;
 	case ATOLL_EVENT_LOST:
 		commands_lost(sandbox);

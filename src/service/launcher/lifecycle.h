@@ -11,15 +11,6 @@
 /* The name of the snapshot that a sandbox begins with again which was paused without its memory. */
 #define LIFECYCLE_STORED "stored"
 
-/* Another name of the template "base", which clients of the code interpreter ask for. */
-#define LIFECYCLE_INTERPRETER "code-interpreter-v1"
-
-/* What a sandbox begins with: nothing (session NULL), or what another has staged. */
-struct origin {
-	const char *session, *snapshot;    /* snapshot NULL: its newest state */
-	const char *root;                  /* the name of an imported system; NULL: the session's, or the machine's */
-};
-
 /*
  * Makes the sandbox of a call and answers it with status once it lives, or says why not. made: what it was asked for
  * with, taken; timeout_ms: its time.

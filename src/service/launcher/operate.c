@@ -2,16 +2,15 @@
 #include "service/launcher/operate.h"
 
 #include "service/launcher/call/access.h"
+#include "service/launcher/build/builds.h"
 #include "service/launcher/control.h"
 #include "service/launcher/function/operations.h"
-#include "service/launcher/inside/commands.h"
-#include "service/launcher/inside/files.h"
-#include "service/launcher/inside/logs.h"
-#include "service/launcher/inside/metrics.h"
-#include "service/launcher/inside/watches.h"
+#include "service/launcher/inside/operations.h"
+#include "service/launcher/lifecycle.h"
 #include "service/launcher/pause.h"
 #include "service/launcher/secrets.h"
 #include "service/launcher/snapshots.h"
+#include "service/launcher/tidy.h"
 
 struct row {
 	void (*handle)(struct call *call);
@@ -31,7 +30,7 @@ static const struct row rows[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_SNAPSHOT] = { snapshots_take, true },
 	[SERVICE_SNAPSHOTS] = { snapshots_list },
 	[SERVICE_TEMPLATES] = { snapshots_list },
-	[SERVICE_TEMPLATE_DELETE] = { snapshots_delete },
+	[SERVICE_TEMPLATE_DELETE] = { builds_delete },
 	[SERVICE_NETWORK] = { control_network, true },
 	[SERVICE_METRICS] = { metrics_show },
 	[SERVICE_LOGS] = { logs_show },
@@ -66,6 +65,15 @@ static const struct row rows[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_FUNCTION_INVOKE] = { invoke_begin },
 	[SERVICE_FUNCTION_END] = { invoke_end },
 	[SERVICE_FUNCTION_LOGS] = { functions_logs },
+	[SERVICE_BUILD_REQUEST] = { requests_name },
+	[SERVICE_BUILD_FILE] = { requests_file },
+	[SERVICE_BUILD_UPLOAD] = { requests_upload },
+	[SERVICE_BUILD_START] = { builds_start },
+	[SERVICE_BUILD_STATUS] = { build_status },
+	[SERVICE_ALIAS] = { requests_alias },
+	[SERVICE_TAGS] = { requests_tags },
+	[SERVICE_TAGS_ADD] = { requests_tag },
+	[SERVICE_TAGS_REMOVE] = { requests_untag },
 };
 
 /* A paused sandbox wakes where it was made so, and the call goes on then; else it is said what it is. */
@@ -97,3 +105,16 @@ void operate(struct call *call)
 	else if (!row->is_inside || is_running(call))
 		row->handle(call);
 }
+
+void operate_done(struct daemon *daemon)
+{
+	builds_stop(daemon);
+}
+
+static const struct daemon_verbs verbs = {
+	.create = lifecycle_create, .kill = lifecycle_kill, .check = control_check_build,
+	.find_snapshot = snapshots_find, .delete_snapshot = snapshots_delete, .hold = tidy_hold,
+	.forget = tidy_forget,
+};
+
+const struct daemon_verbs *const operate_verbs = &verbs;

@@ -10,3 +10,9 @@
 
 /* Answers a call, whatever it is, in the end. */
 void operate(struct call *call);
+
+/* What handlers have begun and nobody will end: templates that are being built go with this process. */
+void operate_done(struct daemon *daemon);
+
+/* What folders below may have done with sandboxes (daemon.h). */
+extern const struct daemon_verbs *const operate_verbs;

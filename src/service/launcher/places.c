@@ -79,7 +79,7 @@ static int fail_atoll(const struct atoll_error *error, struct err *err)
 int places_open_context(struct daemon *daemon, const struct service_places *places, char **environment, struct err *err)
 {
 	const uint64_t events = 1 << ATOLL_EVENT_READY | 1 << ATOLL_EVENT_STARTED | 1 << ATOLL_EVENT_EXIT |
-				1 << ATOLL_EVENT_LOST;
+				1 << ATOLL_EVENT_LOST | 1 << ATOLL_EVENT_OUTPUT;
 	struct atoll_error error = { .size = sizeof error };
 	atoll_record *record = atoll_record_new(ATOLL_CONTEXT);
 	int r = record ? atoll_default_places(record, (const char *const *)environment, &error) : ATOLL_E_NO_MEMORY;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "service/launcher/build/build.h"
 #include "service/launcher/recover.h"
 
 #include "base/str.h"
@@ -123,6 +124,8 @@ int recover_all(struct daemon *daemon, struct err *err)
 {
 	int r = database_each_sandbox(daemon->store, add_row, daemon);
 
+	if (r == 0)
+		r = build_recover(daemon);
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "store", "the sandboxes cannot be read: %s",
 			       r == -ENOMEM ? "out of memory" : database_problem(daemon->store));

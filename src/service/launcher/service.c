@@ -153,6 +153,7 @@ static void raise_descriptors(void)
 static void done(struct daemon *daemon)
 {
 	front_done(&daemon->front);
+	operate_done(daemon);
 	while (daemon->registry.oldest) {
 		struct sandbox *sandbox = daemon->registry.oldest;
 
@@ -197,7 +198,8 @@ static struct daemon *new_daemon(const struct service_given *given)
 	buf_init(&daemon->reply, FRAME_MESSAGE_MAX);
 	buf_init(&daemon->row, FRAME_MESSAGE_MAX);
 	front_init(&daemon->front, &daemon->loop, &daemon->front_setup);
-	daemon->hooks = (struct daemon_hooks){ .heard = events_ready, .begun = events_begun };
+	daemon->hooks = (struct daemon_hooks){ .heard = events_ready, .begun = events_begun,
+					       .again = operate, .verbs = operate_verbs };
 	daemon->front.request = on_request;
 	daemon->front.changed = on_front;
 	daemon->front.context = daemon;

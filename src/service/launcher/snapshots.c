@@ -26,7 +26,7 @@ static int match(void *context, const struct template_row *row)
 	bool is_named = str_equal(row->id, search->template) ||
 			(row->name[0] && str_equal(row->name, search->template));
 
-	if (is_named && access_sees(&search->call->caller, row->owner)) {
+	if (row->session[0] && is_named && access_sees(&search->call->caller, row->owner)) {
 		*search->found = *row;
 		search->is_found = true;
 	}

@@ -10,6 +10,7 @@
 #include "os/fd.h"
 #include "os/spawn.h"
 #include "service/launcher/call/call.h"
+#include "service/launcher/store/builds.h"
 #include "session/record.h"
 
 enum {
@@ -43,6 +44,18 @@ static int put_template(void *context, const struct template_row *row)
 	return 0;
 }
 
+static int put_build(void *context, const struct build_row *row)
+{
+	put_session(context, row->session);
+	return 0;
+}
+
+static int put_step(void *context, const struct build_cached *row)
+{
+	put_session(context, row->session);
+	return 0;
+}
+
 int tidy_hold(struct daemon *daemon)
 {
 	cleanup_buf struct buf text;
@@ -52,6 +65,10 @@ int tidy_hold(struct daemon *daemon)
 	buf_init(&text, HELD_MAX);
 	if (r == 0)
 		r = database_each_template(daemon->store, put_template, &text);
+	if (r == 0)
+		r = builds_each(daemon->store, put_build, &text);
+	if (r == 0)
+		r = builds_each_cached(daemon->store, put_step, &text);
 	for (const struct sandbox *sandbox = daemon->registry.oldest; sandbox; sandbox = sandbox->newer) {
 		if (sandbox->state == SANDBOX_STORED)
 			put_session(&text, sandbox->session);

@@ -66,11 +66,15 @@ static const struct argument log_arguments[] = { { "start", ARGUMENT_MS, "start_
 						 { "limit", ARGUMENT_LIMIT, "limit" },
 						 { NULL } };
 
+static const struct argument build_arguments[] = { { "logsOffset", ARGUMENT_MS, "offset" },
+						   { "limit", ARGUMENT_LIMIT, "limit" },
+						   { NULL } };
+
 static const struct argument *const queries[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_LIST] = list_arguments,      [SERVICE_SNAPSHOTS] = snapshot_arguments,
 	[SERVICE_TEMPLATES] = page_arguments, [SERVICE_METRICS] = metrics_arguments,
 	[SERVICE_LOGS] = log_arguments,	      [SERVICE_VOLUMES] = page_arguments,
-	[SERVICE_SECRETS] = page_arguments,
+	[SERVICE_SECRETS] = page_arguments,   [SERVICE_BUILD_STATUS] = build_arguments,
 };
 
 static int put_text(const struct argument *argument, char *value, struct buf *out)

@@ -18,12 +18,14 @@ enum member_kind {
 	MEMBER_MOUNTS,
 	MEMBER_RULES,
 	MEMBER_OBJECT,
+	MEMBER_STEPS,
+	MEMBER_IGNORED,
 	MEMBER_UNSERVED,
 	MEMBER_BYTES,            /* read by its handler (value_bytes()) */
 };
 
 enum { LIST_MAX = 256, PAIRS_MAX = 64, MOUNTS_MAX = 16, RULES_MAX = 256, MS_PER_S = 1000 };
-enum { SECONDS_MAX = 366 * 86400 };
+enum { SECONDS_MAX = 366 * 86400, STEP_STRINGS_MAX = 4096 };
 
 struct member {
 	const char *name; /* NULL ends a list */
@@ -97,6 +99,28 @@ static const struct member deploy_members[] = {
 	{ "archive", MEMBER_BYTES },
 	{ NULL },
 };
+/* How large a sandbox is, the policy of its key says, whatever its template asks for. */
+static const struct member build_members[] = { { "name", MEMBER_TEXT, "name" },
+					       { "alias", MEMBER_TEXT, "name" },
+					       { "tags", MEMBER_STRINGS, "tags" },
+					       { "cpuCount", MEMBER_IGNORED },
+					       { "memoryMB", MEMBER_IGNORED },
+					       { "minFreeDiskMb", MEMBER_IGNORED },
+					       { NULL } };
+static const struct member start_members[] = { { "fromImage", MEMBER_TEXT, "from_image" },
+					       { "fromTemplate", MEMBER_TEXT, "from_template" },
+					       { "fromImageRegistry", MEMBER_UNSERVED },
+					       { "steps", MEMBER_STEPS, "steps" },
+					       { "startCmd", MEMBER_TEXT, "start" },
+					       { "readyCmd", MEMBER_TEXT, "ready" },
+					       { "force", MEMBER_BOOL, "force" },
+					       { NULL } };
+static const struct member tag_members[] = { { "target", MEMBER_TEXT, "name" },
+					     { "tags", MEMBER_STRINGS, "tags" },
+					     { NULL } };
+static const struct member untag_members[] = { { "name", MEMBER_TEXT, "name" },
+					       { "tags", MEMBER_STRINGS, "tags" },
+					       { NULL } };
 
 static const struct member *const bodies[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_CREATE] = create_members,
@@ -110,6 +134,10 @@ static const struct member *const bodies[SERVICE_OPERATION_COUNT] = {
 	[SERVICE_SECRET_CREATE] = secret_members,
 	[SERVICE_SECRET_UPDATE] = update_members,
 	[SERVICE_FUNCTION_DEPLOY] = deploy_members,
+	[SERVICE_BUILD_REQUEST] = build_members,
+	[SERVICE_BUILD_START] = start_members,
+	[SERVICE_TAGS_ADD] = tag_members,
+	[SERVICE_TAGS_REMOVE] = untag_members,
 };
 
 /* One body as it is read. */
@@ -336,6 +364,79 @@ static int put_rules(struct reading *reading, const struct member *member)
 	return r;
 }
 
+/* What a step has, and is not known here: how its client sends the files. */
+static bool is_of_step(const char *name)
+{
+	static const char *const known[] = { "type", "args", "filesHash", "force", "forceUpload", "resolveSymlinks",
+					     "gzip" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (value_is_name(name, known[i]))
+			return true;
+	return false;
+}
+
+/* Appends type, hash, force, number of arguments, arguments (wire/service-table.c). */
+static int add_step(struct reading *reading, const json_t *step, const char **strings, size_t *count)
+{
+	static const char *const numbers[] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12",
+					       "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23",
+					       "24", "25", "26", "27", "28", "29", "30", "31", "32" };
+	const json_t *arguments = NULL;
+	const char *type = NULL, *hash = "", *name;
+	bool is_forced = false;
+	json_t *value;
+	size_t size;
+
+	if (!json_is_object(step) || value_string(step, "type", &type, reading->why) <= 0 ||
+	    value_string(step, "filesHash", &hash, reading->why) < 0 ||
+	    value_bool(step, "force", &is_forced, reading->why) < 0 ||
+	    value_array(step, "args", &arguments, reading->why) < 0)
+		return refuse(reading, "steps", "has an entry that is no step", -EINVAL);
+	json_object_foreach((json_t *)step, name, value)
+		if (!is_of_step(name) && !json_is_null(value))
+			return refuse(reading, name, "of a step is not served here", -ENOTSUP);
+	size = json_array_size(arguments);
+	if (size >= ARRAY_SIZE(numbers) || *count + 4 + size > STEP_STRINGS_MAX)
+		return refuse(reading, "steps", "has too many entries or arguments", -EINVAL);
+	strings[(*count)++] = type;
+	strings[(*count)++] = hash;
+	strings[(*count)++] = is_forced ? "1" : "";
+	strings[(*count)++] = numbers[size];
+	for (size_t i = 0; i < size; i++) {
+		strings[*count] = json_string_value(json_array_get(arguments, i));
+		if (!strings[(*count)++])
+			return refuse(reading, "steps", "has an argument that is no string", -EINVAL);
+	}
+	return 0;
+}
+
+static int put_steps(struct reading *reading, const struct member *member)
+{
+	const json_t *array = NULL;
+	const char **strings;
+	size_t count = 0;
+	int r = value_array(reading->object, member->name, &array, reading->why);
+
+	if (r <= 0)
+		return r;
+	strings = calloc(STEP_STRINGS_MAX + 1, sizeof *strings);
+	if (!strings)
+		return -ENOMEM;
+	r = 0;
+	for (size_t i = 0; r == 0 && i < json_array_size(array); i++)
+		r = add_step(reading, json_array_get(array, i), strings, &count);
+	if (r == 0)
+		field_put_strings(reading->out, member->key, strings);
+	free(strings);
+	return r;
+}
+
+static int put_nothing(struct reading *reading, const struct member *member)
+{
+	return 0;
+}
+
 static int put_members(struct reading *reading, const struct member *members);
 
 static int put_object(struct reading *reading, const struct member *member)
@@ -353,11 +454,6 @@ static int put_unserved(struct reading *reading, const struct member *member)
 	return asks_nothing(value) ? 0 : refuse(reading, member->name, "is not served here", -ENOTSUP);
 }
 
-static int put_nothing(struct reading *reading, const struct member *member)
-{
-	return 0;
-}
-
 static int put_members(struct reading *reading, const struct member *members)
 {
 	static int (*const put[])(struct reading * reading, const struct member *member) = {
@@ -371,6 +467,8 @@ static int put_members(struct reading *reading, const struct member *members)
 		[MEMBER_MOUNTS] = put_mounts,
 		[MEMBER_RULES] = put_rules,
 		[MEMBER_OBJECT] = put_object,
+		[MEMBER_STEPS] = put_steps,
+		[MEMBER_IGNORED] = put_nothing,
 		[MEMBER_UNSERVED] = put_unserved,
 		[MEMBER_BYTES] = put_nothing,
 	};

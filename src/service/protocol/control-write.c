@@ -23,6 +23,8 @@ enum member_kind {
 	MEMBER_LINE,
 	MEMBER_LIFECYCLE,
 	MEMBER_NETWORK,
+	MEMBER_NUMBERED, /* a truth: false where it is missing */
+	MEMBER_REASON,
 };
 
 enum { MS_PER_S = 1000, LINE_MAX_BYTES = 64 << 10 };
@@ -150,6 +152,37 @@ struct form {
 	const struct member *second_members;
 };
 
+static const struct member build_members[] = { { "templateID", MEMBER_NEEDED, "template" },
+					       { "buildID", MEMBER_NEEDED, "build" },
+					       { "names", MEMBER_STRINGS, "names" },
+					       { "aliases", MEMBER_STRINGS, "names" },
+					       { "tags", MEMBER_STRINGS, "tags" },
+					       { "public", MEMBER_NUMBERED, "public" },
+					       { NULL } };
+static const struct member build_file_members[] = { { "present", MEMBER_NUMBERED, "present" },
+						    { "url", MEMBER_TEXT, "url" },
+						    { NULL } };
+static const struct member build_log_members[] = { { "timestamp", MEMBER_TIME, "time_ms" },
+						   { "level", MEMBER_NEEDED, "level" },
+						   { "message", MEMBER_NEEDED, "message" },
+						   { "step", MEMBER_TEXT, "step" },
+						   { NULL } };
+static const struct member build_status_members[] = { { "templateID", MEMBER_NEEDED, "template" },
+						      { "buildID", MEMBER_NEEDED, "build" },
+						      { "status", MEMBER_NEEDED, "status" },
+						      { "reason", MEMBER_REASON },
+						      { NULL } };
+static const struct member alias_members[] = { { "templateID", MEMBER_NEEDED, "template" },
+					       { "public", MEMBER_NUMBERED, "public" },
+					       { NULL } };
+static const struct member tag_members[] = { { "tag", MEMBER_NEEDED, "tag" },
+					     { "buildID", MEMBER_NEEDED, "build" },
+					     { "createdAt", MEMBER_TIME, "created_ms" },
+					     { NULL } };
+static const struct member tagged_members[] = { { "buildID", MEMBER_NEEDED, "build" },
+						{ "tags", MEMBER_STRINGS, "tags" },
+						{ NULL } };
+
 static const struct form forms[ROUTE_FORM_COUNT] = {
 	[ROUTE_NOTHING] = { NULL, "", "" },
 	[ROUTE_SANDBOX] = { sandbox_members, "", "" },
@@ -171,6 +204,12 @@ static const struct form forms[ROUTE_FORM_COUNT] = {
 	[ROUTE_FUNCTION_ONE] = { function_members, "", "" },
 	[ROUTE_FUNCTION_LIST] = { function_members, "[", "]", true },
 	[ROUTE_FUNCTION_LOG] = { function_log_members, "{\"invocations\":[", "]}", true },
+	[ROUTE_BUILD] = { build_members, "", "" },
+	[ROUTE_BUILD_FILE] = { build_file_members, "", "" },
+	[ROUTE_BUILD_STATUS] = { build_status_members, "", "" },
+	[ROUTE_ALIAS] = { alias_members, "", "" },
+	[ROUTE_TAGS] = { tag_members, "[", "]", true },
+	[ROUTE_TAGGED] = { tagged_members, "", "" },
 };
 
 static void put_pairs(struct json *json, const char *name, const char *const *pairs)
@@ -256,6 +295,19 @@ static void put_text(struct json *json, const struct member *member, const struc
 		json_string(json, member->name, text);
 }
 
+static void put_reason(struct json *json, const char *name, const struct service_message *from)
+{
+	const char *message = service_string(from, "message"), *step = service_string(from, "step");
+
+	if (!message)
+		return;
+	json_object_begin(json, name);
+	json_string(json, "message", message);
+	if (step)
+		json_string(json, "step", step);
+	json_object_end(json);
+}
+
 static void put_member(struct json *json, const struct member *member, const struct service_message *from)
 {
 	uint64_t number = member->key ? service_number(from, member->key, 0) : 0;
@@ -288,6 +340,10 @@ static void put_member(struct json *json, const struct member *member, const str
 		return put_lifecycle(json, member->name, from);
 	case MEMBER_NETWORK:
 		return put_network(json, member->name, from);
+	case MEMBER_NUMBERED:
+		return json_bool(json, member->name, number);
+	case MEMBER_REASON:
+		return put_reason(json, member->name, from);
 	}
 }
 
@@ -384,11 +440,38 @@ static int put_rows(enum route_form form, const struct service_message *reply, s
 	return r;
 }
 
+/* The state of a build, and what it said since the client asked last. */
+static int put_build(const struct service_message *reply, struct buf *out)
+{
+	struct service_message *row = malloc(sizeof *row);
+	struct json json;
+	size_t at = 0;
+	int r = row ? 0 : -ENOMEM;
+
+	json_init(&json, out);
+	json_object_begin(&json, NULL);
+	for (const struct member *member = build_status_members; member->name; member++)
+		put_member(&json, member, reply);
+	json_array_begin(&json, "logs");
+	json_array_end(&json);
+	json_array_begin(&json, "logEntries");
+	while (r >= 0 && (r = service_next_row(reply, &at, row)) > 0) {
+		put_members(&json, NULL, build_log_members, row);
+		service_message_done(row);
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	free(row);
+	return r;
+}
+
 int control_put_reply(enum route_form form, const struct service_message *reply, struct control_reply *out)
 {
 	int r = 0;
 
-	if (forms[form].has_rows)
+	if (form == ROUTE_BUILD_STATUS)
+		r = put_build(reply, &out->text);
+	else if (forms[form].has_rows)
 		r = put_rows(form, reply, out);
 	else if (forms[form].members)
 		put_row(form, reply, &out->text);

@@ -36,6 +36,7 @@ enum route_handler {
 	ROUTE_WATCHER,           /* the same by asking again and again */
 	ROUTE_CODE,              /* the code interpreter */
 	ROUTE_FUNCTION,          /* functions: deployment, invocation */
+	ROUTE_ARCHIVE,           /* files of a template that is built */
 	ROUTE_HANDLER_COUNT,
 };
 
@@ -46,6 +47,7 @@ enum route_form {
 	ROUTE_FORKS, ROUTE_SNAPSHOT, ROUTE_SNAPSHOTS, ROUTE_TEMPLATES, ROUTE_METRICS, ROUTE_METRICS_MAP, ROUTE_LOGS,
 	ROUTE_LOGS_OLD, ROUTE_TEAMS, ROUTE_VOLUME, ROUTE_VOLUMES, ROUTE_SECRET, ROUTE_SECRETS,
 	ROUTE_FUNCTION_ONE, ROUTE_FUNCTION_LIST, ROUTE_FUNCTION_LOG,
+	ROUTE_BUILD, ROUTE_BUILD_FILE, ROUTE_BUILD_STATUS, ROUTE_ALIAS, ROUTE_TAGS, ROUTE_TAGGED,
 	ROUTE_FORM_COUNT,
 };
 

@@ -53,10 +53,24 @@ struct tidying {
 	char said[160];                      /* by that one, for the log */
 };
 
-/* Of events.h, which knows what follows. */
+/* Of lifecycle.h, control.h, snapshots.h and tidy.h, for what is built on them in folders that they include. */
+struct daemon_verbs {
+	void (*create)(struct call *call, struct kept *made, const struct origin *origin, uint64_t timeout_ms);
+	void (*kill)(struct sandbox *sandbox, struct call *call);
+	bool (*check)(struct call *call, void (*then)(struct call *call));
+	int (*find_snapshot)(struct call *call, const char *template, struct template_row *ret_row,
+			     struct origin *ret_origin);
+	void (*delete_snapshot)(struct call *call);
+	int (*hold)(struct daemon *daemon);
+	void (*forget)(struct daemon *daemon, const char *session, const char *snapshot);
+};
+
+/* Of events.h and operate.h, which know what follows. */
 struct daemon_hooks {
 	int (*heard)(void *context, uint32_t events);   /* of a sandbox's handle: the struct sandbox */
 	void (*begun)(struct sandbox *sandbox);         /* one that was taken has been ready before */
+	void (*again)(struct call *call);               /* a call begins from the beginning again */
+	const struct daemon_verbs *verbs;
 };
 
 struct daemon {

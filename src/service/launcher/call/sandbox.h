@@ -16,6 +16,16 @@ struct call;
 struct daemon;
 struct functions;
 struct metrics;
+struct build;
+
+/* Another name of the template "base", which clients of the code interpreter ask for. */
+#define LIFECYCLE_INTERPRETER "code-interpreter-v1"
+
+/* What a sandbox begins with: nothing (session NULL), or what another has staged. */
+struct origin {
+	const char *session, *snapshot;    /* snapshot NULL: its newest state */
+	const char *root;                  /* the name of an imported system; NULL: the session's, or the machine's */
+};
 
 /* What came of something that was asked of libatoll with a ticket. */
 struct outcome {
@@ -72,6 +82,11 @@ struct beginning {
 	bool is_warm;                      /* it was ready before anybody wanted it */
 	bool is_given_up;                  /* and could not be used: it starts anew */
 	char stored[SESSION_ID_SIZE];      /* what it is about to begin again from; "": nothing */
+	struct build *build;               /* borrowed: the template that is built in it; NULL: it is a client's */
+	/* Of start.c: who is told once it is ready (NULL: nobody waits), and for which command it waits. */
+	void (*started)(struct sandbox *sandbox, struct call *call, const struct outcome *outcome);
+	uint64_t waits_for, ended;
+	bool is_ready;
 };
 
 struct sandbox {
@@ -104,6 +119,7 @@ struct registry {
 	size_t count;
 	char not_ahead[32];        /* the language of a driver that was wanted last, and that no sandbox had */
 	struct functions *functions; /* owned, of function/functions.h; NULL: none */
+	struct build *builds;      /* owned, of builds.h: the newest first */
 };
 
 /* A new one in the registry, in creating. NULL: out of memory. */

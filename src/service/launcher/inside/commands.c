@@ -165,6 +165,8 @@ void commands_exec(struct call *call)
 	}
 	if (give_ahead(call))
 		return;
+	if (!cwd || !*cwd)
+		cwd = service_string(call->sandbox->made.message, "cwd");
 	if (user_path(cwd && *cwd ? cwd : "~", path, &err) < 0) {
 		call_fail_err(call, 400, &err);
 		return;

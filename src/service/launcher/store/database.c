@@ -70,11 +70,23 @@ static const char *const migrations[] = {
 	" created_ms INTEGER NOT NULL, made BLOB);",
 	"CREATE TABLE secrets (id TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, version INTEGER NOT NULL,"
 	" created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, metadata BLOB, UNIQUE (owner, name));",
+	"CREATE TABLE builds (id TEXT PRIMARY KEY, template TEXT NOT NULL, owner TEXT NOT NULL, state INTEGER NOT NULL,"
+	" created_ms INTEGER NOT NULL, session TEXT NOT NULL, snapshot TEXT NOT NULL, step TEXT NOT NULL,"
+	" message TEXT NOT NULL, tags TEXT NOT NULL, settings BLOB);"
+	"CREATE TABLE build_tags (template TEXT NOT NULL, tag TEXT NOT NULL, build TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL, PRIMARY KEY (template, tag));"
+	"CREATE TABLE build_steps (owner TEXT NOT NULL, hash TEXT NOT NULL, session TEXT NOT NULL,"
+	" snapshot TEXT NOT NULL, used_ms INTEGER NOT NULL, PRIMARY KEY (owner, hash));",
 };
 
 const char *database_problem(struct database *store)
 {
 	return sqlite3_errmsg(store->database);
+}
+
+struct sqlite3 *database_handle(struct database *store)
+{
+	return store->database;
 }
 
 /* ---- opening ---- */

@@ -88,6 +88,11 @@ struct secret_row {
 int database_open(const char *path, struct database **ret_store, struct err *err) MUST_USE;
 void database_close(struct database *store);
 
+struct sqlite3;
+
+/* SQLite's own handle, borrowed, for statements of other files in this folder. */
+struct sqlite3 *database_handle(struct database *store);
+
 /* The last thing that failed, as SQLite says it; static until the next call. */
 const char *database_problem(struct database *store);
 

@@ -12,7 +12,7 @@
 #include "os/fd.h"
 
 enum { FILE_MAX = 64 << 10, PORT_MAX = 65535, SANDBOXES_MAX = 100000, CONNECTIONS_MAX = 65535, POOL_MAX = 256,
-       KEPT_MAX = 1000000 };
+       KEPT_MAX = 1000000, READY_MAX_S = 3600 };
 
 /* One setting: where its text goes, or who reads it. */
 typedef int set_text(struct settings *settings, const char *text, struct err *err);
@@ -131,6 +131,13 @@ static int set_snapshots(struct settings *settings, const char *text, struct err
 	return 0;
 }
 
+static int set_ready(struct settings *settings, const char *text, struct err *err)
+{
+	if (num_parse_count(text, &settings->ready_s) < 0 || !settings->ready_s || settings->ready_s > READY_MAX_S)
+		return fail(err, "ready", text, "write a number of seconds from 1 to 3600");
+	return 0;
+}
+
 static int set_pressure(struct settings *settings, const char *text, struct err *err)
 {
 	if (num_parse_count(text, &settings->pressure_max) < 0 || settings->pressure_max > 100)
@@ -193,7 +200,7 @@ static const struct setting {
 	{ "beyond_loopback", set_beyond, false }, { "sandboxes", set_sandboxes, false },
 	{ "connections", set_connections, false }, { "pool", set_pool, false }, { "kept", set_kept, false },
 	{ "preload", set_preload, true }, { "snapshots", set_snapshots, false }, { "pressure", set_pressure, false },
-	{ "disk", set_disk, false }, { "retain", set_retain, false },
+	{ "disk", set_disk, false }, { "retain", set_retain, false }, { "ready", set_ready, false },
 };
 
 /* ---- the file ---- */
@@ -318,6 +325,7 @@ int settings_load(struct settings *ret_settings, const struct settings_options *
 		.address = "127.0.0.1", .port = SETTINGS_PORT, .policy = "service-base", .sandboxes_max = 4000,
 		.connections_max = 8192, .pool_max = 8, .kept_max = 1000,
 		.disk_min = 64 << 20, .retain_ms = 3600000, .snapshots_max = 1000, .pressure_max = 20,
+		.ready_s = 60,
 	};
 	if (options->config)
 		r = read_file(ret_settings, options->config, err);

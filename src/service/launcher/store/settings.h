@@ -41,6 +41,7 @@ struct settings {
 	uint64_t disk_min;                   /* bytes that stay free on the disk of the state; 0: nobody looks */
 	uint64_t retain_ms;                  /* so long what has ended stays, also where less is free */
 	uint64_t snapshots_max;              /* of one owner */
+	uint64_t ready_s;                    /* so long a template may take to become ready */
 	uint64_t pressure_max;               /* percent of time waited for memory at which nothing more is made */
 	char preload[SETTINGS_MODULES_MAX][SETTINGS_MODULE_SIZE];   /* modules of Pythons that are started ahead */
 	size_t preload_count;

@@ -43,7 +43,8 @@ static void nothing_said_is_loopback(void **state)
 static void options_replace_the_file(void **state)
 {
 	const char *text = "listen: \"[::1]:1234\"\ndomain: sandboxes.example\nhosts: [a.example, b.example]\n"
-			   "pool: 3\nkept: 0\nsnapshots: 5\npreload: [numpy, matplotlib.pyplot]\n";
+			   "pool: 3\nkept: 0\nsnapshots: 5\npreload: [numpy, matplotlib.pyplot]\n"
+			   "ready: 9\n";
 
 	assert_int_equal(load(text, (struct settings_options){ 0 }), 0);
 	assert_string_equal(settings.address, "::1");
@@ -52,7 +53,7 @@ static void options_replace_the_file(void **state)
 	assert_int_equal(settings.pool_max, 3);
 	assert_int_equal(settings.preload_count, 2);
 	assert_string_equal(settings.preload[1], "matplotlib.pyplot");
-	assert_true(settings.kept_max == 0 && settings.snapshots_max == 5);
+	assert_true(settings.kept_max == 0 && settings.snapshots_max == 5 && settings.ready_s == 9);
 	assert_int_equal(load(text, (struct settings_options){ .listen = "127.0.0.2:5", .pool = "0" }), 0);
 	assert_string_equal(settings.address, "127.0.0.2");
 	assert_int_equal(settings.port, 5);
@@ -93,7 +94,7 @@ static void wrong_settings_are_named(void **state)
 		{ "sandboxes: 0\n", "sandboxes" }, { "connections: -1\n", "connections" }, { "- a\n", "mapping" },
 		{ "pool: 257\n", "pool" }, { "preload: [\"a;b\"]\n", "preload" },
 		{ "pressure: 101\n", "pressure" }, { "kept: 1000001\n", "kept" },
-		{ "snapshots: many\n", "snapshots" },
+		{ "snapshots: many\n", "snapshots" }, { "ready: 0\n", "ready" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
