@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For build/ and the contributors of a plan only: the plan of the mounts while it is made. plan.c makes it in order, plan-stage.c adds what is
- * staged.
+ * For build/ and the contributors of a plan only: the plan of the mounts while it is made. mount-plan.c makes it in
+ * order, mount-plan-staged.c adds what is staged. Fields are build/'s; contributors use the functions.
  */
 
 #include "build/mount-plan.h"
@@ -45,6 +45,12 @@ const char *plan_keep(struct plan *plan, char *text);
 
 /* Appends a mount; one without a target is -ENOMEM. */
 int plan_add(struct plan *plan, struct jail_mount mount) MUST_USE;
+
+/*
+ * Whether the sandbox will see the host's own file at this real path: the policy shows it, and nothing is planned in its
+ * place yet.
+ */
+bool plan_shows_file(const struct plan *plan, const char *path);
 
 /* The entry that decides about a path if it had no entry of its own; NULL: it would be hidden. */
 const struct file_plan_entry *plan_entry_around(const struct policy *policy, size_t index);

@@ -50,6 +50,17 @@ const char *plan_keep(struct plan *plan, char *text)
 	return plan->strings[plan->string_count++] = text;
 }
 
+bool plan_shows_file(const struct plan *plan, const char *path)
+{
+	size_t rule;
+	enum file_class class = policy_classify(plan->input.policy, path, &rule);
+
+	for (size_t i = 0; i < plan->count; i++)
+		if (str_equal(plan->mounts[i].target, path))
+			return false;
+	return class != FILE_HIDDEN && class != FILE_MASK && class != FILE_SCRATCH;
+}
+
 int plan_add(struct plan *plan, struct jail_mount mount)
 {
 	if (!mount.target || plan_grow(&plan->mounts, plan->count, &plan->capacity, sizeof *plan->mounts) < 0)

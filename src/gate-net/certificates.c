@@ -12,7 +12,6 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
-#include "policy/decide.h"
 #include "wire/gate.h"
 
 /* A large recording takes its time to be read. */
@@ -202,14 +201,6 @@ void certificates_done(struct certificates *certificates)
 
 /* ---- the mounts ---- */
 
-static bool is_planned(const struct plan *plan, const char *target)
-{
-	for (size_t i = 0; i < plan->count; i++)
-		if (str_equal(plan->mounts[i].target, target))
-			return true;
-	return false;
-}
-
 static int add_file(const struct certificates *certificates, struct plan *plan, enum certificate_file file,
 		    const char *target)
 {
@@ -224,13 +215,10 @@ static int add_file(const struct certificates *certificates, struct plan *plan, 
 static int add_place(const struct certificates *certificates, struct plan *plan, const struct certificate_place *place)
 {
 	char real[PATH_MAX];
-	enum file_class class;
-	size_t rule;
 
 	if (!certificates->files[place->file].bytes || plan_real(plan, place->path, real) < 0)
 		return 0;
-	class = policy_classify(plan->input.policy, real, &rule);
-	if (class == FILE_HIDDEN || class == FILE_MASK || class == FILE_SCRATCH || is_planned(plan, real))
+	if (!plan_shows_file(plan, real))
 		return 0;
 	return add_file(certificates, plan, place->file, plan_keep(plan, str_dup(real)));
 }
