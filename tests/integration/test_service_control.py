@@ -330,6 +330,8 @@ def test_headers_of_a_client_are_the_gates_business(service):
         lines = [json.loads(line) for line in service.sandbox.audit_log(session).read_text().splitlines()]
         return [[(one["host"], one["name"]) for one in line["detail"]["headers"]] for line in lines
                 if line["type"] == "policy.change" and line["detail"].get("change") == "headers"]
+    assert service.ask("CREATE", key=key, internet=0, allow_out=["web.test"]).status == 201
+    assert service.ask("CREATE", key=key, internet=0, allow_out=["other.test"]).status == 400
     made = service.ask("CREATE", key=key, rules=["WEB.test", "X-Mine", value, "web.test", "X-Second", "2"])
     assert made.status == 201, made
     own = {"sandbox": made["sandbox"], "key": key}

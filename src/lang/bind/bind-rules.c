@@ -375,6 +375,11 @@ static void bind_http(struct binder *binder, const struct key *key, const struct
 	binder->rule = &net->from;
 }
 
+static void bind_listed(struct binder *binder, const struct key *key, const struct node *node)
+{
+	bind_flag(binder, node, &((struct draft_net *)binder->rule)->is_listed, 1, true);
+}
+
 static const struct key net_item_keys[] = {
 	{ "host", KEY_SCALAR, bind_host },
 	{ "cidr", KEY_SCALAR, bind_cidr },
@@ -384,6 +389,7 @@ static const struct key net_item_keys[] = {
 	{ "answer", KEY_FREE, bind_answer },
 	{ "except", KEY_SCALARS, bind_host_except },
 	{ "limits", KEY_FREE, bind_rule_limits },
+	{ "listed", KEY_SCALAR, bind_listed },
 };
 
 /* A simulated host needs a name, for TLS is answered by it, and something to say. */

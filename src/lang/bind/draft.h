@@ -71,6 +71,7 @@ struct draft_net {
 	struct vec ports; /* uint16_t */
 	struct vec http;  /* struct draft_http */
 	struct draft_inject inject;
+	uint32_t is_listed;  /* 1, in a project's file: what the policy allows of the host, and no more */
 	struct draft_answer *answer; /* simulate; NULL: none was given */
 	struct draft_scalar *limits; /* NET_LIMIT_COUNT of them; NULL: none */
 };

@@ -477,6 +477,9 @@ static void finish_network(struct lang *lang, struct policy *policy)
 	policy->network.rules = rules;
 	DRAFT_EACH(struct draft_net, from, &lang->draft.network)
 	{
+		if (from->is_listed)
+			diag_add(&lang->diags, from->from.place,
+				 "listed: this is for a project's .atoll.yaml, where a policy lists the host already");
 		if (!from->host && !from->cidr)
 			continue;
 		policy->network.exact_count += from->host != NULL;

@@ -140,12 +140,37 @@ static bool net_is_within(const struct policy *base, const struct draft_net *net
 	return true;
 }
 
+/* Whether base has a rule of its own about what it allows of the host, which stays, and is then all that is allowed. */
+static bool has_own_rule(const struct policy *base, const struct draft_net *net)
+{
+	for (size_t i = 0; i < base->network.count; i++)
+		if (net->host && base->network.rules[i].host && base->network.rules[i].verdict == VERDICT_ALLOW &&
+		    str_equal(base->network.rules[i].host, net->host))
+			return true;
+	return false;
+}
+
+/* True: the rule adds nothing to what base says of the host, and goes. Else it is one like any other. */
+static bool is_said_by_base(struct lang *lang, const struct policy *base, struct draft_net *net)
+{
+	struct place *kept = NULL;
+
+	if (net->is_listed && net->verdict == VERDICT_ALLOW && !net->inject.is_given && has_own_rule(base, net))
+		kept = vec_add(&lang->arena, &lang->left_out, sizeof *kept);
+	net->is_listed = 0;
+	if (kept)
+		*kept = net->from.place;
+	return kept != NULL;
+}
+
 static void check_network(struct lang *lang, const struct policy *base)
 {
 	const struct draft_scalar *host = &lang->project.scalars[SCALAR_NETWORK_HOST];
 
 	DRAFT_EACH(struct draft_net, net, &lang->project.network)
 	{
+		if (is_said_by_base(lang, base, net))
+			continue;
 		if (net->inject.is_given)
 			refuse(lang, net->from.place, net->from.id, net->from.text, "a secret would be used");
 		else if (net->verdict == VERDICT_SIMULATE)

@@ -108,7 +108,7 @@ static int write_allowed(struct buf *out, const char *const *allowed, struct err
 		if (r == 0 && target.is_block)
 			buf_printf(out, "    - {cidr: \"%s\"}\n", target.text);
 		else if (r == 0)
-			buf_printf(out, "    - {host: \"%s\"}\n", target.host);
+			buf_printf(out, "    - {host: \"%s\", listed: true}\n", target.host);
 	}
 	return r;
 }

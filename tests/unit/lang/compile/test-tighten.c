@@ -146,6 +146,39 @@ static void what_is_allowed_as_a_whole_may_be_said_again(void **state)
 	}
 }
 
+/* What both allow is what the policy allows: its own rules say it. */
+static void a_listed_host_stays_as_the_policy_has_it(void **state)
+{
+	struct action get = { .kind = ACTION_HTTP_REQUEST, .subject = "listed.org", .port = 443, .method = "GET",
+			      .path = "/v1/x" };
+	const struct policy *policy = tighten("network: {default: deny, allow: [{host: listed.org, listed: true}, "
+					      "{host: b.org, listed: true}, {host: a.org, listed: true}]}");
+
+	if (!policy)
+		fail_msg("%s", fixture_errors());
+	assert_int_equal(policy_decide(policy, &get).verdict, VERDICT_ALLOW);
+	get.path = "/v2/x";
+	assert_int_not_equal(policy_decide(policy, &get).verdict, VERDICT_ALLOW);
+	get.path = "/v1/x";
+	get.method = "POST";
+	assert_int_not_equal(policy_decide(policy, &get).verdict, VERDICT_ALLOW);
+	assert_int_equal(fixture_ask(ACTION_NET_CONNECT, "b.org"), VERDICT_ALLOW);
+	get = (struct action){ .kind = ACTION_NET_CONNECT, .subject = "a.org", .port = 80 };
+	assert_int_equal(policy_decide(policy, &get).verdict, VERDICT_DENY);
+	/* It opens nothing that is not there, and is nothing for the policy itself. */
+	assert_null(tighten("network: {allow: [{host: new.org, listed: true}]}"));
+	assert_null(tighten("network: {allow: [{host: x.listed.org, listed: true}]}"));
+	assert_null(tighten("network: {ask: [{host: listed.org, listed: true}]}"));
+	assert_null(tighten("network: {allow: [{host: listed.org, listed: false}]}"));
+	assert_null(tighten("network: {allow: [{host: listed.org, listed: true, inject: {header: x, secret: s}}]}"));
+	fixture_reset();
+	fixture_file("/t.yaml", "atoll: 1\nextends: medium\nnetwork: {allow: [{host: a.org, listed: true}]}\n");
+	fixture_request.policy = "/t.yaml";
+	assert_null(fixture_compile());
+	assert_non_null(strstr(fixture_errors(), "/t.yaml:3:"));
+	assert_non_null(strstr(fixture_errors(), "listed"));
+}
+
 /* "allow" means the public internet: a project that adds a private range to it would open more. */
 /* Without a rule of its own it lets in what is public, and that alone can be listed. */
 static void an_open_network_has_public_addresses(void **state)
@@ -305,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_widening_line_is_refused),
 		cmocka_unit_test(what_is_allowed_as_a_whole_may_be_said_again),
+		cmocka_unit_test(a_listed_host_stays_as_the_policy_has_it),
 		cmocka_unit_test(an_open_network_has_public_addresses),
 		cmocka_unit_test(an_open_network_has_no_private_addresses),
 		cmocka_unit_test(trust_is_tightened),

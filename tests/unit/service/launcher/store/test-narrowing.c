@@ -56,8 +56,9 @@ static void what_says_nothing_writes_nothing(void **state)
 
 static void a_closed_network_lists_what_is_open(void **state)
 {
-	static const char expected[] = "atoll: 1\nnetwork:\n  default: deny\n  allow:\n    - {host: \"a.example\"}\n"
-				       "    - {host: \"*.b.example\"}\n    - {cidr: \"192.0.2.1/32\"}\n"
+	static const char expected[] = "atoll: 1\nnetwork:\n  default: deny\n  allow:\n"
+				       "    - {host: \"a.example\", listed: true}\n"
+				       "    - {host: \"*.b.example\", listed: true}\n    - {cidr: \"192.0.2.1/32\"}\n"
 				       "    - {cidr: \"198.51.100.0/24\"}\n    - {cidr: \"2001:db8::/32\"}\n";
 	const char *const *allowed = LIST("a.example", "*.b.example", "192.0.2.1", "198.51.100.77/24",
 	"2001:db8::1/32");
