@@ -12,17 +12,23 @@ import urllib.request
 import pytest
 
 from service import DEGRADED, make_authority
+from test_template import system, tar
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACE = pathlib.Path(os.environ.get("ATOLL_CLIENTS", ROOT / "build" / "clients"))
 SCRIPT = ROOT / "tests" / "clients" / "e2b.mjs"
 # The newest, and two that programs still carry.
 VERSIONS = ("2.51.0", "2.38.3", "2.19.0")
+TEMPLATE_SCRIPT = ROOT / "tests" / "clients" / "template.mjs"
 INTERPRETER = "@e2b/code-interpreter"
 INTERPRETER_SCRIPT = ROOT / "tests" / "clients" / "interpreter.mjs"
 INTERPRETER_VERSION = "2.8.0"
 # The requests to one host are read, so that a client may set headers of them.
 READING = "network: {allow: [{host: read.example, ports: [443], http: [{methods: [GET]}]}]}\n"
+
+STARTS = ("In the cloud the start command runs during the build, and its memory is part of the template. Here it runs "
+          "anew in each sandbox: `Sandbox.create()` returns when the ready command has ended with 0. Images are those "
+          "that `atoll template import` made; nothing is fetched from a registry.")
 
 pytestmark = [
     pytest.mark.needs("npm", "node"),
@@ -62,6 +68,10 @@ def results():
         text += f"| {call} | {' | '.join(word(seen[version][at]) for version in VERSIONS)} |\n"
     text += ("\nThe command line `@e2b/cli` 2.19.0 lists sandboxes, runs commands in them, measures and kills them, "
              "and shows their logs.\n")
+    text += f"\n## Templates\n\nEach call of tests/clients/template.mjs.\n\n| call | {VERSIONS[0]} |\n|---|---|\n"
+    for line in seen["templates"]:
+        text += f"| {line['call']} | {word(line)} |\n"
+    text += f"\n{STARTS}\n"
     text += (f"\n## {INTERPRETER}\n\nEach call of tests/clients/interpreter.mjs.\n\n"
              f"| call | {INTERPRETER_VERSION} |\n|---|---|\n")
     for line in seen[INTERPRETER]:
@@ -99,6 +109,21 @@ def test_a_client_of_the_code_interpreter(served, package, results):
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) > 20, done.stderr
     results[INTERPRETER] = lines
+    assert not [line for line in lines if not line["ok"]]
+
+
+@pytest.mark.needs("busybox")
+def test_templates_of_the_newest_client(sandbox, served, package, results):
+    """Built through the package, on this machine's system and on an imported one, which is used by its name as well."""
+    file = sandbox.base / "own.tar"
+    file.write_bytes(tar(*system()))
+    sandbox.own(file)
+    assert sandbox.run_atoll("template", "import", str(file), "own").code == 0
+    done = subprocess.run(["node", str(TEMPLATE_SCRIPT), str(package(VERSIONS[0])), "own"], check=False,
+                          env={**os.environ, **served}, capture_output=True, text=True, timeout=600)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) > 12, done.stderr
+    results["templates"] = lines
     assert not [line for line in lines if not line["ok"]]
 
 
