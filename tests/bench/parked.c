@@ -2,11 +2,12 @@
 
 /*
  * How long a program waits for a sandbox through libatoll, for bench.py:
- *	parked LEVEL|/POLICY PROJECT cold|taken|burst|sustain|hold COUNT
+ *	parked LEVEL|/POLICY PROJECT cold|taken|run|burst|sustain|hold COUNT
  * cold: each is created. taken: each was parked before, one of four. Both print, a line each, the µs from the call to
- * READY. burst: COUNT are parked, and then all are taken as fast as they come: prints the µs that the calls took and
- * those until the last was READY. sustain: COUNT are taken and ended, and others parked for them: prints the µs of
- * all. hold: COUNT are parked until its input ends; says so by a line. All of them end before it does.
+ * READY. run: each was parked before, and runs `true`: the µs until its end. burst: COUNT are parked, and then all are
+ * taken as fast as they come: prints the µs that the calls took and those until the last was READY. sustain: COUNT are
+ * taken and ended, and others parked for them: prints the µs of all. hold: COUNT are parked until its input ends; says
+ * so by a line. All of them end before it does.
  */
 #include <atoll.h>
 #include <stdio.h>
@@ -105,6 +106,25 @@ static void each(long count, int is_taken)
 		atoll_sandbox_free(pool[i]);
 }
 
+/* What a run out of the pool is at best: `true` as the command of one that waits, until nothing is left of it. */
+static void runs(long count)
+{
+	static const char *const argv[] = { "/bin/true", NULL };
+
+	check(atoll_set_strings(how, "argv", argv, &error));
+	for (long i = 0; i < count; i++) {
+		atoll_sandbox *sandbox = park();
+		double start_us;
+
+		await(sandbox, ATOLL_EVENT_PARKED);
+		start_us = now_us();
+		check(atoll_take(sandbox, policy, how, &error));
+		await(sandbox, ATOLL_EVENT_END);
+		printf("%.1f\n", now_us() - start_us);
+		atoll_sandbox_free(sandbox);
+	}
+}
+
 static void burst(long count)
 {
 	atoll_sandbox **all = calloc((size_t)count, sizeof *all);
@@ -180,8 +200,7 @@ int main(int argc, char **argv)
 	atoll_record *places = atoll_record_new(ATOLL_CONTEXT), *what = atoll_record_new(ATOLL_POLICY);
 
 	if (argc != 5)
-		return fprintf(stderr, "usage: parked LEVEL|/POLICY PROJECT cold|taken|burst|sustain|hold COUNT\n"),
-		       125;
+		return fprintf(stderr, "usage: parked LEVEL|/POLICY PROJECT MODE COUNT\n"), 125;
 	how = atoll_record_new(ATOLL_SANDBOX);
 	shape = atoll_record_new(ATOLL_SHAPE);
 	check(atoll_default_places(places, (const char *const *)environ, &error));
@@ -191,7 +210,9 @@ int main(int argc, char **argv)
 	check(atoll_policy_load(context, what, &policy, &error));
 	check(atoll_set_string(how, "project", argv[2], &error));
 	check(atoll_set_string(shape, "project", argv[2], &error));
-	if (strcmp(argv[3], "burst") == 0)
+	if (strcmp(argv[3], "run") == 0)
+		runs(strtol(argv[4], NULL, 10));
+	else if (strcmp(argv[3], "burst") == 0)
 		burst(strtol(argv[4], NULL, 10));
 	else if (strcmp(argv[3], "sustain") == 0)
 		sustain(strtol(argv[4], NULL, 10));
