@@ -3,7 +3,7 @@
 # waits for the line that names an invocation. What it writes to 3 is the result, everything else is its log.
 runtime=$1 entry=$2
 exec 3>&1 1>&2
-mkdir "$HOME/function" && cd "$HOME/function" || exit 1
+cd "$HOME/function" || exit 1
 tar --extract --no-same-owner --file "$HOME/.function/archive" || {
 	echo "the archive cannot be unpacked" >&2
 	exit 1

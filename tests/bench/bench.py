@@ -4,9 +4,9 @@
 
   bench.py --build build [--quick] [--ahead] [--as root|user|both] [--json FILE] [SECTION…]
 
-Sections: start rules exec exec-gate rate parked memory work gate mediation monitor service fair stage stages verify
-(none named: all of these), and density. All contenders of a table run round-robin in one run, so that drift hits all
-alike. Nothing here fails for a missed budget.
+Sections: start rules exec exec-gate rate parked memory work gate mediation monitor interpreter service functions fair
+stage stages verify (none named: all of these), and density. All contenders of a table run round-robin in one run, so
+that drift hits all alike. Nothing here fails for a missed budget.
 """
 import argparse
 import atexit
@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import density
 import gate
 import interpreting
+import invoking
 import mediation
 import monitoring
 import parking
@@ -380,6 +381,7 @@ SECTIONS = {"start": (section_start, 200, 30), "rules": (section_rules, 200, 30)
             "monitor": (monitoring.section_monitor, 25, 7),
             "interpreter": (interpreting.section_interpreter, 100, 10),
             "service": (serving.section_service, 100, 20),
+            "functions": (invoking.section_functions, 60, 15),
             "stage": (staging.section_stage, 100, 15), "stages": (section_stages, 200, 40),
             "verify": (verifying.section_verify, 200, 50)}
 

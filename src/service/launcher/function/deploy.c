@@ -93,6 +93,10 @@ static int make_directory(const struct daemon *daemon, const char *id)
 	int r = function_directory(daemon, id, path);
 
 	if (r == 0)
+		r = path_join(below, sizeof below, path, "function");
+	if (r == 0)
+		r = path_make_directories(AT_FDCWD, below, 0755);
+	if (r == 0)
 		r = path_join(below, sizeof below, path, ".function");
 	if (r == 0)
 		r = path_make_directories(AT_FDCWD, below, 0755);

@@ -52,7 +52,7 @@ struct function {
 	bool is_served;                  /* false: it is being deployed */
 	size_t wanted;                   /* as many were wanted at once lately */
 	uint64_t used_ns, back_off_ns;   /* when it was invoked last; no start ahead before */
-	uint64_t began_ns;
+	uint64_t began_ns, fill_ns;      /* fill: when those that wait are looked at again; 0: not */
 	struct function_record *record;  /* owned */
 };
 

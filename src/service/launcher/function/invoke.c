@@ -9,7 +9,7 @@
 #include "service/launcher/function/functions.h"
 #include "service/launcher/function/operations.h"
 
-enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, BACK_OFF_S = 5, UNUSED_S = 600, DEPLOY_S = 60 };
+enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, BACK_OFF_S = 5, UNUSED_S = 600, DEPLOY_S = 60, FILL_MS = 25 };
 
 static const char *const stream_keys[] = { "stdin", "stdout", "stderr" };
 
@@ -73,6 +73,7 @@ void invoke_fill(struct function *function)
 	uint64_t now_ns = clock_monotonic_ns(), pool_max = daemon->settings->pool_max;
 	size_t wanted = function->wanted < pool_max ? function->wanted : (size_t)pool_max;
 
+	function->fill_ns = 0;
 	if (!function->is_served || now_ns < function->back_off_ns ||
 	    quotas_are_pressed(&daemon->quotas, daemon->settings->pressure_max, now_ns))
 		return;
@@ -140,15 +141,15 @@ static bool serve_first(struct instance *instance, bool is_cold)
 	function->waiting = call->next;
 	call->next = NULL;
 	lease(instance, call);
+	/* A short invocation has the processors for itself: the next instance starts when it is over, or soon. */
+	function->fill_ns = clock_monotonic_ns() + (uint64_t)FILL_MS * NS_PER_MS;
+	daemon_wake_at(function->daemon, function->fill_ns);
 	return true;
 }
 
 static void on_ready(struct instance *instance)
 {
-	struct function *function = instance->function;
-
-	if (serve_first(instance, true))
-		invoke_fill(function);
+	(void)!serve_first(instance, true);
 }
 
 /* What was deployed could be loaded then: what is wrong now is said to who waits, and not tried again at once. */
@@ -247,10 +248,8 @@ void invoke_begin(struct call *call)
 	for (instance = function->instances; instance; instance = instance->next)
 		if (instance->state == INSTANCE_READY)
 			break;
-	if (instance && serve_first(instance, false)) {
-		invoke_fill(function);
+	if (instance && serve_first(instance, false) && !function->waiting)
 		return;
-	}
 	if (instance_count(function, INSTANCE_STARTING) >= count_waiting(function))
 		return;
 	if (!instance_start(function, &invoke_events, &err)) {
@@ -327,10 +326,14 @@ uint64_t invoke_tend(struct daemon *daemon)
 			after = at->next;
 			tend(at, now_ns);
 		}
+		if (function->fill_ns && now_ns >= function->fill_ns)
+			invoke_fill(function);
 	}
 	for (const struct function *function = first_of(daemon); function; function = function->next) {
 		if (!function->is_served && function->began_ns + DEPLOY_S * (uint64_t)NS_PER_S > now_ns)
 			next_ns = function->began_ns + DEPLOY_S * (uint64_t)NS_PER_S + 1;
+		if (function->fill_ns && function->fill_ns < next_ns)
+			next_ns = function->fill_ns;
 		for (const struct instance *at = function->instances; at; at = at->next)
 			next_ns = at->until_ns < next_ns ? at->until_ns : next_ns;
 	}
