@@ -2,12 +2,11 @@
 """`atoll apply --commit`: real git sees a commit on the checked-out branch and a clean work tree, what the person had
 staged is staged still, and what a repository can have git run, or convert, is refused by name."""
 import os
-import shlex
 
 import pytest
 
 from overlay import Layered
-from test_apply_git import HOSTILE, WORK, Repository
+from test_apply_git import HOSTILE, WORK, Repository, committed, in_hostile
 
 pytestmark = pytest.mark.needs("git")
 
@@ -252,21 +251,11 @@ def test_attributes_that_change_nothing_are_no_obstacle(sandbox, repository):
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_nothing_of_the_repository_runs(sandbox, repository, kind):
     """Refused or not. That each of these does run something by git's own hand is shown in test_apply_git.py."""
-    marker, evil = sandbox.base / "marker", sandbox.base / "evil"
-    sandbox.write(evil, f"#!/bin/sh\necho ran >>{shlex.quote(str(marker))}\ncat\n", mode=0o755)
-    made = sandbox.run_outside(["sh", "-ec", HOSTILE[kind]], cwd=repository.path,
-                               env=sandbox.full_environment({"EVIL": str(evil)}))
-    assert made.code == 0, made
-    if marker.exists():
-        marker.unlink()
-    layered = Layered(sandbox)
-    layered.inside("echo x >x; echo y >>text")
+    layered, marker = in_hostile(sandbox, repository, kind)
     done = sandbox.run_atoll("apply", "--commit", layered.session)
     assert not marker.exists() and done.code in (0, 125), (kind, done)
     if done.code == 0:
-        shown = sandbox.run_outside(["git", "--no-pager", "-c", "core.fsmonitor=false", "cat-file", "blob", "main:x"],
-                                    cwd=repository.path, env=sandbox.full_environment())
-        assert shown.out == "x\n", shown
+        assert committed(sandbox, repository, "main:x") == "x\n"
 
 
 def test_submodules_and_what_is_gits_own_stay_out(sandbox, repository):

@@ -162,28 +162,36 @@ HOSTILE = {
 CONTROLS = {"hooks", "hooksPath", "fsmonitor", "filter", "gpg", "include"}
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_of_the_repository_runs(sandbox, repository, kind):
+def in_hostile(sandbox, repository, kind):
+    """Two changes, staged in a repository of this kind, and the file that is there once something of it ran."""
     marker, evil = sandbox.base / "marker", sandbox.base / "evil"
     sandbox.write(evil, f"#!/bin/sh\necho ran >>{shlex.quote(str(marker))}\ncat\n", mode=0o755)
     made = sandbox.run_outside(["sh", "-ec", HOSTILE[kind]], cwd=repository.path,
                                env=sandbox.full_environment({"EVIL": str(evil)}))
     assert made.code == 0, made
-    if marker.exists():
-        marker.unlink()
+    marker.unlink(missing_ok=True)
     layered = Layered(sandbox)
     layered.inside("echo x >x; echo y >>text")
+    return layered, marker
+
+
+def committed(sandbox, repository, name):
+    """The bytes of BRANCH:PATH, with nothing of the repository's own asked."""
+    return sandbox.run_outside(["git", "--no-pager", "-c", "core.fsmonitor=false", "cat-file", "blob", name],
+                               cwd=repository.path, env=sandbox.full_environment()).out
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_nothing_of_the_repository_runs(sandbox, repository, kind):
+    layered, marker = in_hostile(sandbox, repository, kind)
     done = sandbox.run_atoll("apply", "--branch", "safe", layered.session)
     patch = sandbox.run_atoll("apply", "--patch", "-", layered.session)
     assert not marker.exists(), (kind, done)
     assert done.code == 0 and patch.code == 0 and "+y" in patch.out, (done, patch)
     # The bytes are those of the session, whatever a filter would have made of them.
-    shown = sandbox.run_outside(["git", "--no-pager", "-c", "core.fsmonitor=false", "cat-file", "blob", "safe:x"],
-                                cwd=repository.path, env=sandbox.full_environment())
-    assert shown.out == "x\n", shown
+    assert committed(sandbox, repository, "safe:x") == "x\n"
     if kind in CONTROLS:
-        if marker.exists():
-            marker.unlink()
+        marker.unlink(missing_ok=True)
         sandbox.write(repository.path / "x", "by hand\n")
         sandbox.run_outside(["sh", "-c", "git add -A; git commit -q -m control"], cwd=repository.path,
                             env=sandbox.full_environment(), timeout=60)
