@@ -12,6 +12,7 @@
 #include "gate-file/gate.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "owner/watches.h"
 #include "supervise/run.h"
 #include "watch/watch.h"
 
@@ -42,9 +43,6 @@ struct owner_job {
 
 static int next_job(struct owner *owner);
 static void note_watch(struct owner *owner, const struct owner_job *job);
-static void lose_watches(struct owner *owner);
-static bool has_watches(const struct owner *owner);
-static struct owner_watch *find_watch(struct owner *owner, uint64_t number);
 static void end_watch(struct owner *owner, struct owner_watch *watch);
 
 /* ---- jobs ---- */
@@ -276,7 +274,7 @@ static bool is_plausible(struct owner *owner, const struct owner_job *job, int e
 	if (errnum != 0)
 		return errnum > 0 && errnum < ERRNO_END && fd_count == 0;
 	/* It has no more places for watches than are here. */
-	if (job->operation == FILES_WATCH && !find_watch(owner, 0))
+	if (job->operation == FILES_WATCH && !watches_find(owner->watches, 0))
 		return false;
 	return (job->is_allowed || !has_path) && opens == (fd_count == 1);
 }
@@ -343,7 +341,7 @@ static int broke(void *context, enum peer_fault fault)
 {
 	struct owner *owner = context;
 
-	lose_watches(owner);
+	watches_lose(owner->watches);
 	/* One that was killed between two requests is replaced, and nobody notices. */
 	if (owner->first && !owner->first->has_begun && !owner->first->was_tried) {
 		owner->first->was_tried = true;
@@ -362,7 +360,7 @@ static int late(void *context, uint64_t now_ns)
 	bool was_busy = owner->first != NULL;
 
 	(void)now_ns;
-	lose_watches(owner);
+	watches_lose(owner->watches);
 	kill_process(owner);
 	prepare_peer(owner);
 	if (was_busy)
@@ -372,67 +370,11 @@ static int late(void *context, uint64_t now_ns)
 
 /* ---- watches ---- */
 
-static struct owner_watch *find_watch(struct owner *owner, uint64_t number)
-{
-	for (size_t i = 0; i < FILES_WATCHES_MAX; i++)
-		if (owner->watches[i].number == number)
-			return &owner->watches[i];
-	return NULL;
-}
-
-static bool has_watches(const struct owner *owner)
-{
-	for (size_t i = 0; i < FILES_WATCHES_MAX; i++)
-		if (owner->watches[i].number)
-			return true;
-	return false;
-}
-
-/* The process is gone, and with it all that it watched. */
-static void lose_watches(struct owner *owner)
-{
-	for (size_t i = 0; i < FILES_WATCHES_MAX; i++) {
-		struct owner_watch gone = owner->watches[i];
-
-		owner->watches[i].number = 0;
-		if (gone.number && gone.asker.changed)
-			gone.asker.changed(gone.asker.context, gone.number, NULL);
-	}
-}
-
-static bool is_gone(const struct frame *frame)
-{
-	struct frame copy = *frame;
-	struct field field = { 0 };
-	bool is_found = false;
-
-	while (!is_found && field_get(&copy, &field) == 1) {
-		is_found = str_equal(field.key, "change") && field.kind == FIELD_STRING &&
-			   str_equal(field.bytes, "gone");
-		free(field.strings);
-		field = (struct field){ 0 };
-	}
-	return is_found;
-}
-
 static int on_change(void *context, struct frame *frame, int *fds, size_t fd_count)
 {
 	struct owner *owner = context;
-	uint64_t number = frame_get_u64(frame);
-	struct owner_watch *watch = number ? find_watch(owner, number) : NULL;
-	struct owner_asker asker;
 
-	if (frame->error)
-		return -EBADMSG;
-	/* Of one that nobody wants any more. */
-	if (!watch)
-		return 0;
-	asker = watch->asker;
-	if (is_gone(frame))
-		watch->number = 0;
-	if (asker.changed)
-		asker.changed(asker.context, number, frame);
-	return 0;
+	return watches_pass_on(owner->watches, frame);
 }
 
 /* It was made, or ended; a watch has the number of its request. */
@@ -442,13 +384,13 @@ static void note_watch(struct owner *owner, const struct owner_job *job)
 	struct owner_watch *watch;
 
 	if (job->operation == FILES_WATCH) {
-		watch = find_watch(owner, 0); /* there is one: is_plausible() */
+		watch = watches_find(owner->watches, 0); /* there is one: is_plausible() */
 		*watch = (struct owner_watch){ job->own_ticket, job->asker };
 		/* Who asked for it has left meanwhile. */
 		if (!job->asker.done)
 			end_watch(owner, watch);
 	} else if (job->operation == FILES_UNWATCH && get_request((struct owner_job *)job, &request) == 0) {
-		watch = find_watch(owner, request.watch);
+		watch = watches_find(owner->watches, request.watch);
 		if (watch)
 			watch->number = 0;
 		free(request.attributes);
@@ -521,7 +463,8 @@ static int next_job(struct owner *owner)
 			fail(owner, -r);
 	}
 	if (!owner->first && peer_is_there(&owner->peer))
-		peer_expect(&owner->peer, has_watches(owner) ? UINT64_MAX : now_ns + OWNER_IDLE_MS * (uint64_t)MS_NS);
+		peer_expect(&owner->peer, watches_has_any(owner->watches)
+						  ? UINT64_MAX : now_ns + OWNER_IDLE_MS * (uint64_t)MS_NS);
 	return 0;
 }
 
@@ -555,7 +498,7 @@ static struct owner_job *make_job(struct owner *owner, const struct files_reques
 
 static bool is_own_watch(struct owner *owner, uint64_t number, const struct owner_asker *asker)
 {
-	const struct owner_watch *watch = find_watch(owner, number);
+	const struct owner_watch *watch = watches_find(owner->watches, number);
 
 	return watch && watch->asker.context == asker->context;
 }
