@@ -129,6 +129,28 @@ def test_a_restore_that_is_killed_leaves_the_name_of_what_was_there(staged):
     assert staged.exec(session, "cat a; ls | tr '\n' ' '; ls other | wc -l") == "two\na directory host other 3000\n"
 
 
+@pytest.mark.only("root")
+@pytest.mark.needs("chattr")
+def test_what_fails_in_the_middle_takes_back_what_it_did(staged):
+    """The host holds z fast, which comes after a and before zz: the restore of a is taken back."""
+    session = staged.detach()
+    staged.exec(session, "echo one >a; echo one >z; echo one >zz")
+    staged.atoll("snapshot", session, "one")
+    staged.exec(session, "echo two >a; echo two >>z; echo two >zz")
+    held = staged.sandbox.staged("z", session)
+    if subprocess.run(["chattr", "+i", held], check=False, capture_output=True).returncode:
+        pytest.skip("this file system has no immutable files")
+    try:
+        done = staged.sandbox.run_atoll("restore", session, "one")
+    finally:
+        subprocess.run(["chattr", "-i", held], check=True)
+    assert done.code == 125 and "Everything is as it was before" in done.err, done
+    assert staged.exec(session, "cat a z zz") == "two\none\ntwo\ntwo\n"
+    # The control: nothing else was in the way.
+    restore(staged, "one")
+    assert staged.exec(session, "cat a z zz") == "one\none\none\n"
+
+
 def test_a_fork_goes_back_over_the_layers_of_its_origin(staged):
     first = staged.detach()
     staged.exec(first, "mkdir d; echo 1 >d/x; echo 2 >d/y; rm -r directory")
