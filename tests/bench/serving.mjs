@@ -4,7 +4,7 @@
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
-const { Sandbox } = createRequire(path.join(process.argv[2], 'package.json'))(process.argv[2])
+const { Sandbox, Template } = createRequire(path.join(process.argv[2], 'package.json'))(process.argv[2])
 const rounds = Number(process.argv[3])
 const places = {
   atoll: { apiKey: process.env.ATOLL_KEY, apiUrl: process.env.ATOLL_URL, sandboxUrl: process.env.ATOLL_URL },
@@ -44,6 +44,18 @@ await inTurn('files.write, 16 MiB', Math.ceil(rounds / 4), (who) =>
 await inTurn('files.read, 16 MiB', Math.ceil(rounds / 4), (who) =>
   sandboxes[who].files.read('/tmp/data', { format: 'bytes' }))
 
+// A template whose steps were all done before.
+const build = () => Template.build(
+  Template().fromTemplate('base').setEnvs({ A: '1' }).setWorkdir('/home/user/w').runCmd('echo $A >a').runCmd('true'),
+  'bench', places.atoll)
+await build()
+const buildsMs = []
+for (let i = 0; i < rounds; i++) {
+  const begun = performance.now()
+  await build()
+  buildsMs.push(performance.now() - begun)
+}
+
 // 50 clients at once, each with its share of 500 creates; the sandboxes stay until the end.
 const failures = []
 const burst = async (who, count) => {
@@ -64,4 +76,4 @@ const burst = async (who, count) => {
 }
 const all = { atoll: await burst('atoll', 5 * rounds), stub: await burst('stub', 5 * rounds) }
 await sandboxes.atoll.kill()
-console.log(JSON.stringify({ times, burst_ms: all, failures }))
+console.log(JSON.stringify({ times, burst_ms: all, builds_ms: buildsMs, failures }))
