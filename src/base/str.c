@@ -89,6 +89,16 @@ bool strv_has(const char *const *strv, const char *text)
 	return strv && *strv;
 }
 
+bool strv_has_name(const char *const *strv, const char *entry)
+{
+	size_t length = strcspn(entry, "=");
+
+	for (; strv && *strv; strv++)
+		if (strncmp(*strv, entry, length) == 0 && (*strv)[length] == '=')
+			return true;
+	return false;
+}
+
 char **strv_copy(const char *const *strv)
 {
 	size_t count = strv_count(strv);

@@ -44,6 +44,9 @@ size_t strv_count(const char *const *strv);
 /* Whether the text is among them; strv NULL: among none. */
 bool strv_has(const char *const *strv, const char *text);
 
+/* Whether one of them, NAME=value each, has the name of this entry; strv NULL: none has. */
+bool strv_has_name(const char *const *strv, const char *entry);
+
 /* Every entry and the array anew (NULL: an empty one), for strv_free(). NULL: out of memory. */
 char **strv_copy(const char *const *strv) MUST_USE;
 

@@ -243,6 +243,47 @@ static int unpack_layers(struct image_target *target, const struct bundle *bundl
 	return (int)count;
 }
 
+/* ---- how commands run in it ---- */
+
+static bool is_variable(const char *text)
+{
+	return text && *text && *text != '=' && strchr(text, '=');
+}
+
+static int take_config(struct image_target *target, const struct bundle *bundle, const json_t *config)
+{
+	const json_t *env = json_object_get(config, "Env");
+	const char *cwd = text_of(config, "WorkingDir");
+	struct image_config *into = target->config;
+
+	for (size_t i = 0; i < json_array_size(env); i++) {
+		const char *text = json_string_value(json_array_get(env, i));
+
+		if (is_variable(text))
+			buf_put(&into->env, text, strlen(text) + 1);
+	}
+	if (buf_error(&into->env) < 0)
+		return fail(bundle, "its config", "has too many variables");
+	if (cwd[0] == '/' && path_normalise(into->cwd, sizeof into->cwd, cwd) < 0)
+		return fail(bundle, "its config", "has a directory that is none");
+	/* Two images with the same files are two systems, if commands run in another way in them. */
+	hash_stream_add(&target->identity, into->env.bytes ? (const void *)into->env.bytes : "", into->env.size);
+	hash_stream_add(&target->identity, into->cwd, strlen(into->cwd));
+	return 0;
+}
+
+/* name: of the member that describes the image. */
+static int read_config(struct image_target *target, const struct bundle *bundle, const char *name)
+{
+	json_t *json = NULL;
+	int r = target->config ? read_json(bundle, name, &json) : 0;
+
+	if (r == 0 && json)
+		r = take_config(target, bundle, json_object_get(json, "config"));
+	json_decref(json);
+	return r;
+}
+
 static bool is_for_this_machine(const json_t *descriptor)
 {
 	const json_t *platform = json_object_get(descriptor, "platform");
@@ -279,6 +320,18 @@ static const json_t *choose_image(const struct bundle *bundle, const json_t *ind
 	return found;
 }
 
+/* count: what it returns where all is well. */
+static int read_oci_config(struct image_target *target, const struct bundle *bundle, const json_t *descriptor,
+			   int count)
+{
+	char name[128];
+	int r = blob_name(bundle, descriptor, name);
+
+	if (r == 0)
+		r = read_config(target, bundle, name);
+	return r < 0 ? r : count;
+}
+
 static int unpack_oci(struct image_target *target, const struct bundle *bundle)
 {
 	const json_t *descriptor;
@@ -298,6 +351,8 @@ static int unpack_oci(struct image_target *target, const struct bundle *bundle)
 	}
 	if (r == 0)
 		r = unpack_layers(target, bundle, json_object_get(json, "layers"), true);
+	if (r >= 0 && json_object_get(json, "config"))
+		r = read_oci_config(target, bundle, json_object_get(json, "config"), r);
 	json_decref(json);
 	if (r == -EINVAL && bundle->err->code == ERR_NONE)
 		return fail(bundle, "index.json", "leads to no image");
@@ -306,8 +361,9 @@ static int unpack_oci(struct image_target *target, const struct bundle *bundle)
 
 static int unpack_docker(struct image_target *target, const struct bundle *bundle)
 {
+	const char *config;
 	json_t *json = NULL;
-	int r = read_json(bundle, "manifest.json", &json);
+	int count = 0, r = read_json(bundle, "manifest.json", &json);
 
 	if (r == 0 && json_array_size(json) != 1) {
 		err_set(bundle->err, ERR_USAGE, EINVAL, "import", "the file has %zu images", json_array_size(json));
@@ -315,9 +371,12 @@ static int unpack_docker(struct image_target *target, const struct bundle *bundl
 		r = -EINVAL;
 	}
 	if (r == 0)
-		r = unpack_layers(target, bundle, json_object_get(json_array_get(json, 0), "Layers"), false);
+		r = count = unpack_layers(target, bundle, json_object_get(json_array_get(json, 0), "Layers"), false);
+	config = text_of(json_array_get(json, 0), "Config");
+	if (r >= 0 && *config)
+		r = read_config(target, bundle, config);
 	json_decref(json);
-	return r;
+	return r < 0 ? r : count;
 }
 
 /* ---- what it is ---- */

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 
@@ -28,10 +29,19 @@ struct image_counts {
 	uint64_t left_out;           /* device nodes, sockets, pipes */
 };
 
+/* How commands run in an image, where it says so: what `docker save` and layouts have in their config. */
+struct image_config {
+	struct buf env;              /* NAME=value NUL … */
+	char cwd[PATH_MAX];          /* absolute; "": it says nothing */
+};
+
+enum { IMAGE_ENV_MAX = 32 << 10 };
+
 struct image_target {
 	int root_fd;                 /* borrowed */
 	struct image_counts counts;
 	struct hash_stream identity; /* of all that was done, in its order */
+	struct image_config *config; /* borrowed; NULL: nobody wants it */
 	/* Called after each entry; NULL: nobody is told. */
 	void (*progress)(const struct image_counts *counts);
 };

@@ -23,6 +23,8 @@
 #include "session/directories.h"
 #include "session/record.h"
 
+enum { ROOT_CONFIG_MAX = 64 << 10 };
+
 static const char *absolute_env(const char *name)
 {
 	const char *value = getenv(name);
@@ -255,6 +257,38 @@ int session_root_path(const char *state_dir, const char *name, char *out, size_t
 			str_format(path, sizeof path, "%s/" ROOTS_NAMES "/%s/" ROOTS_TREE, state_dir, name) : -ENOENT;
 
 	return r < 0 ? r : path_real(path, out, size);
+}
+
+static int read_beside_root(const char *state_dir, const char *name, const char *file, char **ret_text,
+			    size_t *ret_size)
+{
+	char path[PATH_MAX];
+	int r = session_root_name_is_valid(name) ?
+			str_format(path, sizeof path, "%s/" ROOTS_NAMES "/%s/%s", state_dir, name, file) : -ENOENT;
+
+	return r < 0 ? r : fd_read_file_at(AT_FDCWD, path, ROOT_CONFIG_MAX, ret_text, ret_size);
+}
+
+int session_root_config(const char *state_dir, const char *name, char **ret_env, size_t *ret_size,
+			char ret_cwd[PATH_MAX])
+{
+	char *env = NULL, *cwd = NULL;
+	size_t size = 0, cwd_size;
+	int r = read_beside_root(state_dir, name, ROOT_ENV, &env, &size);
+
+	ret_cwd[0] = 0;
+	if (r == 0 || r == -ENOENT)
+		r = read_beside_root(state_dir, name, ROOT_CWD, &cwd, &cwd_size);
+	if (r == 0)
+		r = str_copy(ret_cwd, PATH_MAX, cwd);
+	free(cwd);
+	if (r == 0 || r == -ENOENT) {
+		*ret_env = env;
+		*ret_size = size;
+		return 0;
+	}
+	free(env);
+	return r;
 }
 
 int session_root_of(const char *state_dir, const char *session, char *out, size_t size)

@@ -9,6 +9,7 @@
  * $XDG_RUNTIME_DIR/atoll; /run/atoll for root; STATE/run where neither exists.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,8 @@ const char *session_ignored_state_home(void);
 #define ROOTS_NAMES "roots/names"
 #define ROOTS_TREES "roots/trees"
 #define ROOTS_TREE "root"
+#define ROOT_ENV "env" /* beside it, where the image says how commands run: NAME=value NUL … */
+#define ROOT_CWD "cwd"
 #define SESSION_ROOT "root" /* a link in the directory of a session that has one */
 enum { ROOT_NAME_SIZE = 65 };
 
@@ -42,6 +45,13 @@ bool session_root_name_is_valid(const char *text);
 
 /* The system of this name, real, in out[size]. -ENOENT: there is none. */
 int session_root_path(const char *state_dir, const char *name, char *out, size_t size) MUST_USE;
+
+/*
+ * How commands run in the system of this name, as its image says: variables, each with its NUL, of which *ret_env is
+ * the caller's (free(); NULL: none), and a directory ("": none). 0; -errno: they cannot be read.
+ */
+int session_root_config(const char *state_dir, const char *name, char **ret_env, size_t *ret_size,
+			char ret_cwd[PATH_MAX]) MUST_USE;
 
 /* Calls for each name, in their order, with when it was given (since 1970) until one is negative: that; 0; -errno. */
 int session_each_root(const char *state_dir, int (*each)(void *context, const char *name, uint64_t made_ms),

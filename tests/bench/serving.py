@@ -162,6 +162,7 @@ def section_service(place, report, rounds):
     report.budget(place, "npm client: commands.run('true') against a stub", ratios["commands.run('true')"], 1.3)
     for name in ("files.write, 16 MiB", "files.read, 16 MiB"):
         report.budget(place, f"npm client: {name}, speed against a stub", 1 / ratios[name], 0.8, at_least=True)
-    report.budget(place, "npm client: Template.build of unchanged steps, p50", quantile(found["builds_ms"], .5), 50, "ms")
+    report.budget(place, "npm client: Template.build of unchanged steps, p50", quantile(found["builds_ms"], .5), 50,
+                  "ms")
     report.budget(place, "npm client: failures of a burst with 50 clients", len(found["failures"]), 0, "")
     return {**found, "cold": measure_cold(place, report, rounds)}

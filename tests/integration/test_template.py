@@ -75,20 +75,23 @@ def blobs(*blobs_):
     return {f"blobs/sha256/{hashlib.sha256(blob).hexdigest()}": blob for blob in blobs_}
 
 
-def oci(*layers):
+def oci(*layers, config=None):
     def descriptor(blob):
         return {"digest": "sha256:" + hashlib.sha256(blob).hexdigest(), "size": len(blob)}
 
-    manifest = json.dumps({"schemaVersion": 2, "layers": [descriptor(layer) for layer in layers]}).encode()
+    described = json.dumps({"architecture": "any", "config": config or {}}).encode()
+    manifest = json.dumps({"schemaVersion": 2, "config": descriptor(described),
+                           "layers": [descriptor(layer) for layer in layers]}).encode()
     index = {"manifests": [{"platform": {"os": "linux", "architecture": "s390x"}, "digest": "sha256:" + 64 * "0"},
                            descriptor(manifest)]}
     return {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}', "index.json": json.dumps(index).encode(),
-            **blobs(*layers, manifest)}
+            **blobs(*layers, manifest, described)}
 
 
-def docker(*layers):
+def docker(*layers, config=None):
     names = [f"{number}/layer.tar" for number in range(len(layers))]
-    return {**dict(zip(names, layers)), "manifest.json": json.dumps([{"Layers": names}]).encode()}
+    return {**dict(zip(names, layers)), "about.json": json.dumps({"config": config or {}}).encode(),
+            "manifest.json": json.dumps([{"Config": "about.json", "Layers": names}]).encode()}
 
 
 LAYERS = (tar(*system(), ("a/gone", b"1"), ("a/stays", b"2"), ("full/x", b"3"), ("usr/lib", None),
@@ -298,6 +301,24 @@ def run_in(service, box, script, **values):
     reply.close()
     service.event("EXIT", command=reply["command"], sandbox=box["sandbox"])
     return out.decode()
+
+
+def test_commands_run_as_the_image_says(sandbox, service):
+    said = {"Env": ["PATH=/bin:/mine", "OF=image", "=no", "none"], "WorkingDir": "/a/", "Cmd": ["false"]}
+    layers = (tar(*system(), ("a", None)),)
+    for name, form in (("of-oci", oci), ("of-docker", docker)):
+        template(sandbox, "import", put(sandbox, f"{name}.tar", tar(*form(*layers, config=said).items())), name)
+        made = service.create(template=name, env=["MINE=1"])
+        assert run_in(service, made, "echo $PATH $OF $MINE; pwd") == "/bin:/mine image 1\n/a\n", name
+    # The client's own variable wins, and nothing of it is another system's with the same files.
+    made = service.create(template="of-oci", env=["OF=client"])
+    assert run_in(service, made, "echo $OF", cwd="/bin") == "client\n"
+    template(sandbox, "import", put(sandbox, "plain.tar", tar(*oci(*layers).items())), "plain")
+    assert run_in(service, service.create(template="plain"), "echo $OF; pwd") == "\n/home/user\n"
+    assert imported(sandbox, "of-oci")["id"] == imported(sandbox, "of-docker")["id"] != imported(sandbox, "plain")["id"]
+    many = {"Env": [f"NAME{at}={'x' * 1000}" for at in range(100)]}
+    done = template(sandbox, "import", put(sandbox, "many.tar", tar(*oci(*layers, config=many).items())), code=125)
+    assert "too many variables" in done.err
 
 
 def test_the_service_gives_an_imported_system_by_its_name(sandbox, service):

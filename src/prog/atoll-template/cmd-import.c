@@ -49,7 +49,8 @@ int job_choose_name(const struct job *job, char out[ROOT_NAME_SIZE], struct err 
 	return -EINVAL;
 }
 
-static int unpack(struct job *job, struct image_target *target, struct tree_record *record)
+static int unpack(struct job *job, struct image_target *target, struct image_config *config,
+		  struct tree_record *record)
 {
 	cleanup_fd int root_fd = store_begin(&job->store, job->err);
 	int r;
@@ -57,6 +58,7 @@ static int unpack(struct job *job, struct image_target *target, struct tree_reco
 	if (root_fd < 0)
 		return root_fd;
 	image_target_init(target, root_fd);
+	target->config = config;
 	if (!job->quiet && isatty(STDERR_FILENO))
 		target->progress = show_progress;
 	r = bundle_unpack(target, job->source_fd, job->err);
@@ -94,6 +96,23 @@ static int print_result(struct job *job, const char *name, const struct tree_rec
 	return job_print(job, &out);
 }
 
+/* The system, and how commands run in it. */
+static int unpack_all(struct job *job, struct image_target *target, struct tree_record *record)
+{
+	struct image_config *config = calloc(1, sizeof *config);
+	int r = config ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return err_set(job->err, ERR_INTERNAL, ENOMEM, "import", "out of memory");
+	buf_init(&config->env, IMAGE_ENV_MAX);
+	r = unpack(job, target, config, record);
+	if (r == 0)
+		r = store_put_config(&job->store, config, job->err);
+	buf_done(&config->env);
+	free(config);
+	return r;
+}
+
 int cmd_import(struct job *job)
 {
 	struct tree_record record = { .made_ms = clock_realtime_ns() / NS_PER_MS };
@@ -107,7 +126,7 @@ int cmd_import(struct job *job)
 		return r;
 	if (str_copy(record.source, sizeof record.source, job->words[0]) < 0)
 		record.source[0] = 0;
-	r = unpack(job, &target, &record);
+	r = unpack_all(job, &target, &record);
 	if (r == 0) {
 		record.counts = target.counts;
 		hash_stream_end(&target.identity, &identity);

@@ -101,6 +101,26 @@ static int write_record(struct store *store, const struct tree_record *record)
 	return r;
 }
 
+static int put_file(struct store *store, const char *path, const void *bytes, size_t size)
+{
+	int r, fd = size ? fd_open_at(store->fd, path, O_WRONLY | O_CREAT | O_EXCL, 0600) : FD_NONE;
+
+	if (!size || fd < 0)
+		return size ? fd : 0;
+	r = fd_write_full(fd, bytes, size);
+	close(fd);
+	return r;
+}
+
+int store_put_config(struct store *store, const struct image_config *config, struct err *err)
+{
+	int r = put_file(store, NEW_TREE "/" ROOT_ENV, config->env.bytes, config->env.size);
+
+	if (r == 0)
+		r = put_file(store, NEW_TREE "/" ROOT_CWD, config->cwd, strlen(config->cwd));
+	return r < 0 ? fail(r, "how commands run in the template cannot be kept", err) : 0;
+}
+
 /* The name is the new tree's from one moment to the next. */
 static int put_name(struct store *store, const char *name, const char *id)
 {

@@ -46,6 +46,9 @@ int store_begin(struct store *store, struct err *err) MUST_USE;
 int store_finish(struct store *store, const char *name, const struct hash *identity, struct tree_record *record,
 		 struct err *err) MUST_USE;
 
+/* Writes beside the tree that was begun how commands run in it; what is empty is left out. Negative with *err. */
+int store_put_config(struct store *store, const struct image_config *config, struct err *err) MUST_USE;
+
 /* Throws away what was begun. */
 void store_abandon(struct store *store);
 

@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
+#include "service/launcher/build/settings.h"
 #include "service/launcher/build/template-name.h"
 #include "service/launcher/rules.h"
 #include "service/launcher/snapshots.h"
@@ -163,12 +164,10 @@ static int find_origin(struct call *call, const char *template, struct created *
 	char path[PATH_MAX];
 	int r = template_name_find_build(call, template, &created->build);
 
-	if (r == 1)
-		created->origin = (struct origin){ .session = created->build.session,
-						   .snapshot = created->build.snapshot };
+	created->origin = (struct origin){ .session = created->build.session, .snapshot = created->build.snapshot };
 	if (r)
 		return r;
-	created->build.id[0] = 0;
+	*created = (struct created){ .origin = { 0 } };
 	r = snapshots_find(call, template, &created->row, &created->origin);
 	if (r == 0 && session_root_path(call->daemon->places.state, template, path, sizeof path) == 0) {
 		created->origin.root = template;
@@ -177,36 +176,39 @@ static int find_origin(struct call *call, const char *template, struct created *
 	return r;
 }
 
-/* What the template says of commands, and then what the client does: the last variable of a name counts. */
+/* What the template says of commands, but for what the client says itself. */
 static int put_environment(struct buf *out, const char *const *built, const char *const *asked)
 {
-	size_t built_count = strv_count(built), asked_count = strv_count(asked);
+	size_t count = 0, built_count = strv_count(built), asked_count = strv_count(asked);
 	const char **all = calloc(built_count + asked_count + 1, sizeof *all);
 
 	if (!all)
 		return -ENOMEM;
 	for (size_t i = 0; i < built_count; i++)
-		all[i] = built[i];
+		if (!strv_has_name(asked, built[i]))
+			all[count++] = built[i];
 	for (size_t i = 0; i < asked_count; i++)
-		all[built_count + i] = asked[i];
+		all[count++] = asked[i];
 	field_put_strings(out, "env", all);
 	free(all);
 	return 0;
 }
 
 /* The request as it is kept, with what was built. */
-static int make_kept(struct call *call, const struct build_row *build, struct kept *ret_made)
+static int make_kept(struct call *call, const struct created *created, struct kept *ret_made)
 {
 	static const char *const built[] = { "cwd", "start_command", "ready_command" };
 	const struct service_field *field = service_rule(SERVICE_CREATE)->request;
 	cleanup_buf struct buf out;
+	const struct build_row *build = &created->build;
 	struct kept settings = { 0 };
 	int r;
 
 	buf_init(&out, FRAME_MESSAGE_MAX);
-	if (!build->id[0] || !build->settings.size)
+	if (!created->origin.root && (!build->id[0] || !build->settings.size))
 		return kept_copy(ret_made, call->message, SERVICE_CREATE);
-	r = kept_read(&settings, build->settings.bytes, build->settings.size);
+	r = created->origin.root ? settings_of_root(call->daemon->places.state, created->origin.root, &settings) :
+				   kept_read(&settings, build->settings.bytes, build->settings.size);
 	if (r < 0)
 		return r;
 	service_begin_request(&out, 1, SERVICE_CREATE);
@@ -246,7 +248,7 @@ void control_create(struct call *call)
 		if (r <= 0)
 			return;
 	}
-	if (make_kept(call, &created.build, &made) < 0) {
+	if (make_kept(call, &created, &made) < 0) {
 		call_fail(call, 503, NULL, "out of memory");
 		return;
 	}

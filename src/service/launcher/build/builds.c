@@ -123,6 +123,8 @@ static int find_root(struct call *call, const char *name, struct base *base)
 	    session_root_path(call->daemon->places.state, name, path, sizeof path) < 0)
 		return 0;
 	base->origin.root = name;
+	if (settings_of_root(call->daemon->places.state, name, &base->settings) < 0)
+		return -EIO;
 	return name_base(base, call, "root", path) < 0 ? -ENAMETOOLONG : 1;
 }
 

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "os/path.h"
 #include "service/launcher/store/user.h"
+#include "session/directories.h"
 
 static int refuse(const char *what, struct err *err)
 {
@@ -23,6 +24,39 @@ int settings_begin(struct build_settings *ret_settings, const struct service_mes
 	if (!ret_settings->env)
 		return -ENOMEM;
 	return str_copy(ret_settings->cwd, sizeof ret_settings->cwd, cwd ? cwd : USER_HOME);
+}
+
+static int put_variables(struct buf *out, const char *env, size_t size)
+{
+	const char *strings[SETTINGS_VARIABLES_MAX + 1] = { NULL };
+	size_t count = 0;
+
+	for (size_t at = 0; at < size; at += strlen(env + at) + 1) {
+		if (count == SETTINGS_VARIABLES_MAX)
+			return -E2BIG;
+		strings[count++] = env + at;
+	}
+	field_put_strings(out, "env", strings);
+	return frame_end(out);
+}
+
+int settings_of_root(const char *state_dir, const char *name, struct kept *ret_kept)
+{
+	cleanup_free char *env = NULL;
+	cleanup_buf struct buf out;
+	char cwd[PATH_MAX];
+	size_t size = 0;
+	int r;
+
+	buf_init(&out, FRAME_MESSAGE_MAX);
+	r = session_root_config(state_dir, name, &env, &size, cwd);
+	if (r < 0)
+		return r;
+	service_begin_request(&out, 1, SERVICE_CREATE);
+	if (cwd[0])
+		field_put_string(&out, "cwd", cwd);
+	r = put_variables(&out, env ? env : "", size);
+	return r < 0 ? r : kept_read(ret_kept, out.bytes, out.size);
 }
 
 void settings_done(struct build_settings *settings)

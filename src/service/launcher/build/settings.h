@@ -9,7 +9,7 @@
 #include <limits.h>
 
 #include "service/launcher/build/plan.h"
-#include "wire/service.h"
+#include "service/launcher/store/kept.h"
 
 enum { SETTINGS_VARIABLES_MAX = 256, SETTINGS_VALUE_MAX = 16 << 10 };
 
@@ -21,6 +21,13 @@ struct build_settings {
 
 /* Those of a template: of the frame that was kept of it (NULL: none). 0; -ENOMEM. settings_done(). */
 int settings_begin(struct build_settings *ret_settings, const struct service_message *kept) MUST_USE;
+/*
+ * The same of an imported system, as a frame like that which is kept of a template: what its image says of commands. 0,
+ * and kept_done(); -errno: it cannot be read.
+ */
+int settings_of_root(const char *state_dir, const char *name, struct kept *ret_kept) MUST_USE;
+
+/* Frees the variables; a zeroed one is fine. */
 void settings_done(struct build_settings *settings);
 
 /*

@@ -19,17 +19,18 @@ static int set_environment(const struct call *call, atoll_record *record, struct
 	static const char *const none[] = { NULL };
 	const char *const *made = service_strings(call->sandbox->made.message, "env");
 	const char *const *own = service_strings(call->message, "env");
-	size_t made_count = strv_count(made), own_count = strv_count(own);
+	size_t count = 0, made_count = strv_count(made), own_count = strv_count(own);
 	const char **all = calloc(made_count + own_count + 1, sizeof *all);
 	int r;
 
 	if (!all)
 		return ATOLL_E_NO_MEMORY;
-	/* The last one of a name counts. */
+	/* Of two of one name some shells take the first, and some the last. */
 	for (size_t i = 0; i < made_count; i++)
-		all[i] = made[i];
+		if (!strv_has_name(own, made[i]))
+			all[count++] = made[i];
 	for (size_t i = 0; i < own_count; i++)
-		all[made_count + i] = own[i];
+		all[count++] = own[i];
 	r = atoll_set_strings(record, "env_add", all[0] ? all : none, error);
 	free(all);
 	return r;
