@@ -217,5 +217,16 @@ serve_one <- function() {
 	say("end")
 }
 
+# As that of base, which would close the channel as well, and wait for what writes into it.
+close_others <- function() {
+	while (sink.number()) sink()
+	if (sink.number(type = "message") != 2) sink(type = "message")
+	for (at in setdiff(getAllConnections(), c(0:2, as.integer(channel)))) close(getConnection(at))
+	invisible()
+}
+
+unlockBinding("closeAllConnections", baseenv())
+assign("closeAllConnections", close_others, baseenv())
+lockBinding("closeAllConnections", baseenv())
 options(device = open_device, warn = 1, width = 120)
 suspendInterrupts(repeat serve_one())

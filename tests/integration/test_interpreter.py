@@ -151,6 +151,8 @@ def test_javascript(front):
     error = run("function f() { throw new TypeError('bad') }\nf()")["error"]
     assert error["name"] == "TypeError" and error["value"] == "bad" and "at f" in error["traceback"]
     assert run("let = = 1")["error"]["name"] == "SyntaxError" and run("throw 5")["error"]["value"] == "5"
+    # The driver's names are not those of the cells.
+    assert text(run("const size = 1, fs = 2; function run() {}\nfunction say() {}\nvar read = 3; size + fs")) == "3"
     assert text(run("import { basename } from 'node:path'\nbasename('/a/b')")) == "b"
     assert text(run("require('fs').existsSync('/')")) == "true"
     assert text(run("process.env.MINE", env_vars={"MINE": "yes"})) == "yes"
@@ -340,6 +342,62 @@ def test_a_driver_that_ends_is_an_error_and_the_next_one_is_fresh(context, code)
     assert context("x = 1")["error"] is None
     assert context(code)["error"]["name"] == "UnexpectedEndOfExecution"
     assert context("x")["error"]["name"] == "NameError"
+
+
+# By language: what it needs; code that never ends, in a context where z is 6; what shows z; code that kills its driver;
+# that closes its outputs; that writes a GB; that leaves a process behind.
+WILD = {
+    "javascript": ("node", "console.log('begun'); var z = 6; await new Promise(() => setInterval(() => 0, 50))", "z",
+                   "process.kill(process.pid, 'SIGKILL')", "const fs = require('fs'); fs.closeSync(1); fs.closeSync(2)",
+                   "const fs = require('fs')\nfor (let at = 0; at < 16384; at++) fs.writeSync(1, 'x'.repeat(65536))",
+                   "require('child_process').spawn('sleep', ['3'], { stdio: 'inherit' }); 0"),
+    "bash": ("bash", "z=6; (echo begun; exec sleep 1000)", "echo $z", "kill -9 $$", "exec 1>&- 2>&-",
+             "head -c 1G /dev/zero | tr '\\0' x", "sleep 3 &"),
+    "r": ("R", "z <- 6; cat('begun\\n'); repeat Sys.sleep(0.01)", "cat(z)", "tools::pskill(Sys.getpid(), 9)",
+          "closeAllConnections()", "for (at in 1:16384) cat(strrep('x', 65536))", "system('sleep 3 &')"),
+    "java": ("jshell", "int z = 6; System.out.println(\"begun\"); while (true) { Thread.sleep(10); }",
+             "System.out.print(z)", "Runtime.getRuntime().halt(1)", "System.out.close(); System.err.close()",
+             "for (int at = 0; at < 16384; at++) System.out.print(\"x\".repeat(65536));",
+             "new ProcessBuilder(\"sleep\", \"3\").inheritIO().start()"),
+}
+
+
+def leave(link, word):
+    """The client goes when this was written."""
+    answer, seen = link.getresponse(), b""
+    while word not in seen[-131072:]:
+        piece = answer.read1(65536)
+        assert piece, seen[-400:]
+        seen += piece
+    link.sock.shutdown(socket.SHUT_RDWR)
+    link.close()
+
+
+@pytest.mark.parametrize("language", WILD)
+def test_code_of_any_language_that_does_not_behave(front, language):
+    program, endless, shown, killing, closing, much, leaving = WILD[language]
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
+    made = contexts(front, "POST", "", {"language": language})[1]["id"]
+
+    def run(code):
+        return execute(front, code, context_id=made)
+
+    def show():
+        done = run(shown)
+        return done["stdout"].strip() or text(done)
+    before = memory(front)
+    leave(open_execution(front, endless, context_id=made), b"begun")
+    assert show() == "6", "an interrupt ends the cell alone"
+    assert run(leaving)["error"] is None, "its end does not wait for a process that it left"
+    leave(open_execution(front, much, context_id=made), b"xxx")
+    run(shown)
+    assert memory(front) - before < 32 << 20
+    assert run(killing)["error"]["name"] == "UnexpectedEndOfExecution"
+    assert show() != "6", "the next one is fresh"
+    run(closing)
+    run(shown)
+    assert contexts(front, "DELETE", "/" + made)[0] == 200
 
 
 def test_forks_threads_and_closed_outputs(context):

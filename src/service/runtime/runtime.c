@@ -22,9 +22,11 @@ static const char *const python_argv[] = { "python3", "-c", python_start, NULL }
 	"exec cat >/dev/null; };"
 
 static const char node_streams[] = MISSING("node", "$2") "exec node -e \"$0\" \"$@\" 3<&0 4>&1 5>&2 </dev/null";
+/* In a function, whose names are not those of the cells. */
 static const char node_start[] =
-	"const fs=require('fs');const size=Number(process.argv[1]);const source=Buffer.alloc(size);"
-	"for(let at=0,n;at<size;at+=n){n=fs.readSync(3,source,at,size-at);if(!n)process.exit()}eval(source.toString())";
+	"(()=>{const fs=require('fs');const size=Number(process.argv[1]);const source=Buffer.alloc(size);"
+	"for(let at=0,n;at<size;at+=n){n=fs.readSync(3,source,at,size-at);if(!n)process.exit()}"
+	"eval(source.toString())})()";
 
 static const char *const node_argv[] = { "sh", "-c", node_streams, node_start, NULL };
 
