@@ -26,7 +26,7 @@ VALUES = ("import json, os, random, ssl, sys, tempfile, uuid\n"
           "hash('a'), ssl.RAND_bytes(8).hex(), tempfile.mktemp(), str(uuid.uuid1()), "
           "drawn, str(sorted(fds)[:3]), os.path.exists('/home/user/left')]))")
 # The same of other languages, and how long ago their driver began, in seconds.
-DRAWN = {"javascript": "const { randomBytes, randomUUID } = require('crypto')\n"
+DRAWN = {"javascript": "const { randomBytes, randomUUID } = require('crypto');\n"
                        "`${Math.random()} ${randomUUID()} ${randomBytes(8).toString('hex')}`",
          "bash": "echo $RANDOM$RANDOM$RANDOM $SRANDOM $(mktemp -u)"}
 SECONDS = {"javascript": "process.uptime()", "bash": "read -r -a s </proc/$$/stat; read -r u _ </proc/uptime; "
