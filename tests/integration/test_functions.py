@@ -2,6 +2,7 @@
 """Functions of `atoll serve`: what they are given and give back, what they cannot do, and that nothing passes from one
 invocation to the next."""
 import base64
+import contextlib
 import io
 import json
 import subprocess
@@ -86,16 +87,22 @@ class Service:
         return done.stdout.strip()
 
 
-@pytest.fixture
-def service(sandbox):
+@contextlib.contextmanager
+def served(sandbox, key=None):
     policy = sandbox.policy(POLICY, "functions.yaml")
     words = [str(sandbox.programs.atoll), "serve", "--listen", "127.0.0.1:0", "--json", "--policy", str(policy)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, **sandbox.popen_keywords()) as server:
-        made = Service(json.loads(server.stdout.readline()), sandbox)
+        made = Service({"key": key, **json.loads(server.stdout.readline())}, sandbox)
         made.policy = policy
         yield made
         server.terminate()
         assert server.wait(60) == 0
+
+
+@pytest.fixture
+def service(sandbox):
+    with served(sandbox) as made:
+        yield made
 
 
 def test_each_runtime(service):
@@ -280,6 +287,42 @@ def test_limits_of_concurrency_and_of_clients_that_go_away(service):
         assert time.monotonic() < end
         time.sleep(0.1)
     assert service.call("GET", "/functions/sleeps/logs").json()["invocations"][0]["ended"] == "cancelled"
+
+
+def test_what_runs_ends_by_the_code_that_it_began_with(service):
+    code = "import time\ndef handler(event, context):\n    time.sleep(event)\n    return 'old'\n"
+    assert service.deploy("name", code).status == 201
+    answers = []
+    runs = threading.Thread(target=lambda: answers.append(service.invoke("name", 4)))
+    runs.start()
+    end = time.monotonic() + 60
+    while not service.call("GET", "/functions/name").json()["running"]:
+        assert time.monotonic() < end
+    assert service.deploy("name", "handler = lambda event, context: 'new'\n").status == 201
+    assert service.result("name", 0) == "new"
+    runs.join()
+    assert answers[0].status == 200 and answers[0].json() == "old", answers[0].body
+    # What is removed ends at once.
+    assert service.deploy("name", code).status == 201
+    runs = threading.Thread(target=lambda: answers.append(service.invoke("name", 25)))
+    runs.start()
+    while not service.call("GET", "/functions/name").json()["running"]:
+        assert time.monotonic() < end
+    assert service.call("DELETE", "/functions/name").status == 204
+    runs.join()
+    assert answers[1].status == 502 and "removed" in answers[1].message(), answers[1].body
+
+
+def test_functions_outlive_the_service(sandbox):
+    with served(sandbox) as first:
+        assert first.deploy("kept", ECHO, envVars={"A": "b"}).status == 201
+        assert first.deploy("gone", ECHO).status == 201
+        assert first.call("DELETE", "/functions/gone").status == 204
+    with served(sandbox, first.key) as second:
+        rows = second.call("GET", "/functions").json()
+        assert [(row["name"], row["envNames"], row["invocations"]) for row in rows] == [("kept", ["A"], 0)]
+        answer = second.invoke("kept", 3)
+        assert answer.status == 200 and answer.json() == 3 and answer.headers["X-Atoll-Cold"] == "1"
 
 
 def test_keys_see_their_own(service):

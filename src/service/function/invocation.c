@@ -94,6 +94,10 @@ static void on_ended(void *context, struct service_message *reply)
 	struct buf body;
 
 	exchange->ticket = 0;
+	if (reply->status == 404) {
+		exchange_fail(exchange, 502, CONNECT_UNAVAILABLE, "the function was removed");
+		return;
+	}
 	if (reply->status >= 300) {
 		exchange_fail_reply(exchange, reply);
 		return;

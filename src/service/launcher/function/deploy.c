@@ -175,12 +175,14 @@ static void on_ready(struct instance *instance)
 		return;
 	}
 	if (before)
-		functions_remove(before);
+		functions_retire(before, function);
 	function->is_served = true;
 	function->wanted = 1;
 	function->used_ns = clock_monotonic_ns();
 	instance->events = &invoke_events;
 	functions_reply(call, function, 201);
+	if (function->waiting)
+		invoke_events.ready(instance);
 }
 
 static void on_failed(struct instance *instance, const char *why)

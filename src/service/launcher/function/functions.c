@@ -69,6 +69,25 @@ void functions_remove(struct function *function)
 	function_free(function);
 }
 
+void functions_retire(struct function *function, struct function *other)
+{
+	struct instance *next;
+
+	other->waiting = take_ptr(function->waiting);
+	function->is_served = false;
+	for (struct instance *at = function->instances; at; at = next) {
+		next = at->next;
+		if (at->state == INSTANCE_STARTING || at->state == INSTANCE_READY)
+			instance_free(at);
+	}
+	if (!function->instances) {
+		functions_remove(function);
+		return;
+	}
+	(void)!database_remove_function(function->daemon->store, function->id);
+	daemon_note_change(function->daemon);
+}
+
 void functions_done(struct daemon *daemon)
 {
 	struct functions *functions = daemon->registry.functions;

@@ -31,6 +31,12 @@ struct function *functions_add(struct daemon *daemon, struct kept *made, const c
 /* Takes it out, ends its instances, fails who waits, and removes what is on disk of it. */
 void functions_remove(struct function *function);
 
+/*
+ * Another one takes its place: what runs ends as it would, by its own code; who waits for it waits for the other. It is
+ * removed when its last invocation is over.
+ */
+void functions_retire(struct function *function, struct function *other);
+
 /* The one of this owner and name that is served, or NULL. */
 struct function *functions_named(const struct daemon *daemon, const char *owner, const char *name);
 

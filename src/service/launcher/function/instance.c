@@ -20,15 +20,14 @@ static const char *const stream_keys[] = { "stdin", "stdout", "stderr" };
 
 static void release(struct instance *instance)
 {
-	uint64_t ticket;
-
 	loop_remove(&instance->function->daemon->loop, &instance->source);
 	loop_remove(&instance->function->daemon->loop, &instance->output);
-	if (instance->handle && !instance->is_made)
-		orphan_add(instance->function->daemon, take_ptr(instance->handle));
 	if (!instance->handle)
 		return;
-	(void)!atoll_stop(instance->handle, 0, &ticket, NULL, NULL);
+	if (!instance->has_ended) {
+		orphan_add(instance->function->daemon, take_ptr(instance->handle), instance->is_made);
+		return;
+	}
 	atoll_sandbox_free(take_ptr(instance->handle));
 	instance->function->daemon->registry.functions->session_ended(instance->function->daemon);
 }
@@ -202,7 +201,8 @@ static bool hear(struct instance *instance, atoll_record *event)
 
 	atoll_get_u64(event, "event", &type);
 	atoll_get_u64(event, "command", &command);
-	instance->is_made = instance->is_made || type == ATOLL_EVENT_READY || type == ATOLL_EVENT_END;
+	instance->is_made = instance->is_made || type == ATOLL_EVENT_READY;
+	instance->has_ended = type == ATOLL_EVENT_END;
 	if (type == ATOLL_EVENT_READY ? start_command(instance) == 0 :
 	    type == ATOLL_EVENT_DONE ? instance->command || take_command(instance, event) :
 	    type == ATOLL_EVENT_EXIT ? command != instance->command :

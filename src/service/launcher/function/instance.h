@@ -39,6 +39,7 @@ struct instance {
 	uint64_t born_ns, until_ns;      /* until: when it is ended in its state */
 	uint64_t number, began_ns, began_ms, generation;   /* of its invocation */
 	bool is_made;                    /* the sandbox has begun */
+	bool has_ended;
 	bool is_cold;
 	struct function_end end;
 	struct call *ender;              /* waits until it is over; NULL: nobody */

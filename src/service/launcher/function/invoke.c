@@ -193,7 +193,11 @@ static void finish(struct instance *instance)
 		field_put_u64(out, "us", log.end.us);
 		call_end_reply(call, NULL, 0);
 	}
-	invoke_fill(function);
+	/* It has a successor, and this was the last that ran of it. */
+	if (!function->is_served && !function->instances)
+		functions_remove(function);
+	else
+		invoke_fill(function);
 }
 
 static void on_over(struct instance *instance)
@@ -307,7 +311,7 @@ static void tend(struct instance *instance, uint64_t now_ns)
 /* One that was never written, or whose client went away. */
 static bool is_forgotten(const struct function *function, uint64_t now_ns)
 {
-	return !function->is_served && !function->deployer &&
+	return !function->is_served && !function->deployer && !function->instances &&
 	       now_ns > function->began_ns + DEPLOY_S * (uint64_t)NS_PER_S;
 }
 

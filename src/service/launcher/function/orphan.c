@@ -19,37 +19,36 @@ struct orphan {
 static void end(struct orphan *orphan)
 {
 	struct orphan **at = &orphan->daemon->registry.functions->orphans;
-	uint64_t ticket;
 
 	while (*at != orphan)
 		at = &(*at)->next;
 	*at = orphan->next;
 	loop_remove(&orphan->daemon->loop, &orphan->source);
-	(void)!atoll_stop(orphan->handle, 0, &ticket, NULL, NULL);
 	atoll_sandbox_free(orphan->handle);
 	orphan->daemon->registry.functions->session_ended(orphan->daemon);
 	free(orphan);
 }
 
-static bool is_final(const atoll_record *event)
+static void stop(const struct orphan *orphan)
 {
-	uint64_t type = 0;
+	uint64_t ticket;
 
-	atoll_get_u64(event, "event", &type);
-	return type == ATOLL_EVENT_READY || type == ATOLL_EVENT_FAILED || type == ATOLL_EVENT_END;
+	(void)!atoll_stop(orphan->handle, 0, &ticket, NULL, NULL);
 }
 
-/* True: it has begun, or never will. */
+/* True: it has ended. */
 static bool hear(struct orphan *orphan)
 {
-	bool is_over = false;
+	uint64_t type = 0;
 	atoll_record *event;
 
-	while (!is_over && atoll_next(orphan->handle, &event, NULL) == 1) {
-		is_over = is_final(event);
+	while (type != ATOLL_EVENT_END && atoll_next(orphan->handle, &event, NULL) == 1) {
+		atoll_get_u64(event, "event", &type);
 		atoll_record_free(event);
+		if (type == ATOLL_EVENT_READY)
+			stop(orphan);
 	}
-	return is_over;
+	return type == ATOLL_EVENT_END;
 }
 
 static int on_event(void *context, uint32_t events)
@@ -59,7 +58,7 @@ static int on_event(void *context, uint32_t events)
 	return 0;
 }
 
-void orphan_add(struct daemon *daemon, atoll_sandbox *handle)
+void orphan_add(struct daemon *daemon, atoll_sandbox *handle, bool has_begun)
 {
 	struct orphan *orphan = calloc(1, sizeof *orphan);
 
@@ -74,6 +73,8 @@ void orphan_add(struct daemon *daemon, atoll_sandbox *handle)
 					       .context = orphan };
 	orphan->next = daemon->registry.functions->orphans;
 	daemon->registry.functions->orphans = orphan;
+	if (has_begun)
+		stop(orphan);
 	if (loop_add(&daemon->loop, &orphan->source) < 0)
 		end(orphan);
 }
