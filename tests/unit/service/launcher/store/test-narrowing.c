@@ -98,9 +98,53 @@ static void what_is_no_address_and_no_name_is_refused(void **state)
 	assert_int_equal(narrow(2, NULL, LIST("a.example")), -EINVAL);
 }
 
+/* A function reaches nothing that it does not name, and may want less memory than its policy has. */
+static void a_function_is_closed_unless_it_says_otherwise(void **state)
+{
+	static const struct {
+		uint64_t internet, memory_mb;     /* internet 2, memory 0: not said */
+		const char *expected;
+	} rows[] = {
+		{ 2, 0, "atoll: 1\nnetwork:\n  default: deny\n  deny:\n    - {cidr: \"0.0.0.0/0\"}\n"
+			"    - {cidr: \"::/0\"}\n" },
+		{ 1, 0, "" },
+		{ 1, 64, "atoll: 1\nresources:\n  memory: 64MiB\n" },
+		{ 0, 64, "atoll: 1\nresources:\n  memory: 64MiB\nnetwork:\n  default: deny\n  deny:\n"
+			 "    - {cidr: \"0.0.0.0/0\"}\n    - {cidr: \"::/0\"}\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct service_message *message = malloc(sizeof *message);
+		const char *problem;
+		struct frame frame;
+		struct buf out, text;
+
+		assert_non_null(message);
+		buf_init(&out, FRAME_MESSAGE_MAX);
+		buf_init_fixed(&text, written, sizeof written);
+		service_begin_request(&out, 1, SERVICE_FUNCTION_DEPLOY);
+		field_put_string(&out, "name", "a");
+		field_put_string(&out, "runtime", "python");
+		field_put_string(&out, "entry", "a.py:b");
+		if (rows[i].internet < 2)
+			field_put_u64(&out, "internet", rows[i].internet);
+		if (rows[i].memory_mb)
+			field_put_u64(&out, "memory_mb", rows[i].memory_mb);
+		assert_int_equal(frame_end(&out), 0);
+		assert_int_equal(frame_open(&frame, out.bytes, out.size), 0);
+		assert_int_equal(service_read(&frame, NULL, 0, message, &problem), 0);
+		assert_int_equal(narrowing_write(&text, message, &err), *rows[i].expected ? 1 : 0);
+		assert_string_equal(buf_text(&text), rows[i].expected);
+		service_message_done(message);
+		free(message);
+		buf_done(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_function_is_closed_unless_it_says_otherwise),
 		cmocka_unit_test(what_says_nothing_writes_nothing),
 		cmocka_unit_test(a_closed_network_lists_what_is_open),
 		cmocka_unit_test(a_denied_block_is_a_denial),
