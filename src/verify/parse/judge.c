@@ -373,13 +373,15 @@ void judge_text(struct judgement *judgement, enum verify_language language, cons
 		.outer = { 0, (uint32_t)size },
 		.is_verbatim = true,
 		.parent = OPERATION_NONE,
-	};
+	}, last;
 
 	if (!utf8_is_valid(text, size) || memchr(text, '\0', size))
 		operations_doubt(&judgement->operations, DOUBT_ENCODING, (struct span){ 0, 0 });
+	/* A walker leaves what is its own in the walk, which ends with it. */
+	last = walk;
 	if (size <= SCRIPT_SIZE_MAX)
 		judge_walk(&walk);
 	else
 		walk_ends(&walk);
-	walk_last(&walk);
+	walk_last(&last);
 }
