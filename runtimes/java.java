@@ -187,8 +187,6 @@ final class Driver {
 			SourceCodeAnalysis.CompletionInfo found = shell.sourceCodeAnalysis().analyzeCompletion(code);
 			String source = found.source() == null ? code : found.source();
 			String rest = found.source() == null ? "" : found.remaining();
-			if (isInterrupted)
-				return;
 			for (SnippetEvent event : shell.eval(source))
 				if (!take(event, rest.isBlank()))
 					return;
@@ -196,12 +194,17 @@ final class Driver {
 		}
 	}
 
-	@SuppressWarnings("deprecation")
+	/** Again and again: what is being compiled cannot be stopped, and runs afterwards. */
 	void interrupt() {
-		if (!isRunning)
-			return;
-		isInterrupted = true;
-		shell.stop();
+		isInterrupted = isRunning;
+		try {
+			while (isRunning && isInterrupted) {
+				shell.stop();
+				Thread.sleep(20);
+			}
+		} catch (InterruptedException end) {
+			Thread.currentThread().interrupt();
+		}
 	}
 
 	// ---- requests ----
