@@ -259,8 +259,7 @@ static bool is_unfinished(const struct frame *frame)
 
 	while (!is_found && field_get(&copy, &field) == 1) {
 		is_found = str_equal(field.key, "again");
-		free(field.strings);
-		field = (struct field){ 0 };
+		field_done(&field);
 	}
 	return is_found;
 }

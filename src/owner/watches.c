@@ -2,7 +2,6 @@
 #include "owner/watches.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/str.h"
 
@@ -42,8 +41,7 @@ static bool is_gone(const struct frame *frame)
 	while (!is_found && field_get(&copy, &field) == 1) {
 		is_found = str_equal(field.key, "change") && field.kind == FIELD_STRING &&
 			   str_equal(field.bytes, "gone");
-		free(field.strings);
-		field = (struct field){ 0 };
+		field_done(&field);
 	}
 	return is_found;
 }

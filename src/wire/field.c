@@ -83,6 +83,12 @@ int field_get(struct frame *frame, struct field *ret_field)
 	return 1;
 }
 
+void field_done(struct field *field)
+{
+	free(field->strings);
+	*field = (struct field){ 0 };
+}
+
 void field_put_rest(struct buf *out, struct frame *frame)
 {
 	struct field field = { 0 };
@@ -96,7 +102,6 @@ void field_put_rest(struct buf *out, struct frame *frame)
 			field_put_bytes(out, field.key, field.bytes, field.size);
 		else if (field.kind == FIELD_STRINGS)
 			field_put_strings(out, field.key, (const char *const *)field.strings);
-		free(field.strings);
-		field = (struct field){ 0 };
+		field_done(&field);
 	}
 }

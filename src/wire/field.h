@@ -34,3 +34,6 @@ void field_put_rest(struct buf *out, struct frame *frame);
 
 /* The next one, borrowed from the frame. 1; 0: that was the last; -EBADMSG, and the frame has failed for good. */
 int field_get(struct frame *frame, struct field *ret_field) MUST_USE;
+
+/* Frees the array of strings that field_get() gave, and leaves a field without a value. */
+void field_done(struct field *field);

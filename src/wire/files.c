@@ -127,8 +127,7 @@ int files_request_get(struct frame *frame, struct files_request *ret_request)
 
 	while ((r = field_get(frame, &field)) == 1) {
 		r = set_field(&request, &field);
-		free(field.strings);
-		field = (struct field){ 0 };
+		field_done(&field);
 		if (r < 0)
 			break;
 	}

@@ -322,10 +322,9 @@ static int get_attach(struct frame *frame, bool *ret_is_fresh, bool *ret_has_inp
 			*ret_has_input = !field.number;
 		else
 			r = -EBADMSG;
-		free(field.strings);
+		field_done(&field);
 		if (r < 0)
 			return r;
-		field = (struct field){ 0 };
 	}
 	return r;
 }

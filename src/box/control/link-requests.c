@@ -110,10 +110,9 @@ static int get_hold(struct frame *frame, struct hold_fields *hold)
 			hold->reason = field.bytes;
 		else
 			r = -EBADMSG;
-		free(field.strings);
+		field_done(&field);
 		if (r < 0)
 			return r;
-		field = (struct field){ 0 };
 	}
 	return r;
 }

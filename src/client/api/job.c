@@ -100,9 +100,7 @@ static int take_fields(struct frame *frame, struct job_result *result)
 		if (str_equal(field.key, "hash") && field.kind == FIELD_BYTES && field.size == HASH_SIZE &&
 		    !result->hash)
 			result->hash = copy_hash(field.bytes);
-		if (field.kind == FIELD_STRINGS)
-			free(field.strings);
-		field = (struct field){ 0 };
+		field_done(&field);
 	}
 	return r;
 }
@@ -116,9 +114,7 @@ static int take_failure(struct frame *frame, struct job_result *result)
 	while (field_get(frame, &field) == 1) {
 		if (str_equal(field.key, "what") && field.kind == FIELD_STRING)
 			err_set(&result->err, ERR_INTERNAL, 0, "job", "%s", (const char *)field.bytes);
-		if (field.kind == FIELD_STRINGS)
-			free(field.strings);
-		field = (struct field){ 0 };
+		field_done(&field);
 	}
 	return 0;
 }

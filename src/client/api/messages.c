@@ -174,11 +174,9 @@ static int add_fields(struct frame *frame, struct atoll_record *record)
 		if (str_equal(field.key, "event"))
 			field.key = "of";
 		r = record_add_field(record, &field);
-		if (field.kind == FIELD_STRINGS)
-			free(field.strings);
+		field_done(&field);
 		if (r < 0)
 			return r;
-		field = (struct field){ 0 };
 	}
 	return r;
 }
@@ -285,11 +283,9 @@ static int add_reply_fields(struct frame *frame, int *fds, struct atoll_record *
 			r = -EMFILE;
 		else
 			r = record_put_fd(record, field.key, take_fd(&fds[field.number]));
-		if (field.kind == FIELD_STRINGS)
-			free(field.strings);
+		field_done(&field);
 		if (r < 0)
 			return r;
-		field = (struct field){ 0 };
 	}
 	return r;
 }

@@ -90,8 +90,7 @@ static int read_row(struct rows *rows, uint32_t kind, void *bytes, size_t size)
 		r = -EBADMSG;
 	while (r == 0 && (r = field_get(&frame, &field)) == 1) {
 		r = record_add_field(record, &field);
-		free(field.strings);
-		field = (struct field){ 0 };
+		field_done(&field);
 	}
 	if (r == 0)
 		return rows_add(rows, record);
