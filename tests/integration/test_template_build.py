@@ -295,6 +295,16 @@ def test_hostile_archives(serve):
     assert server.ask("GET", f"/templates/{made['templateID']}/files/nohash")[0] == 400
 
 
+def test_what_is_asked_for_is_bounded(serve):
+    server = serve("snapshots: 2\n")
+    made = [server.request("one") for _ in range(101)]
+    statuses = [server.ask("GET", server.path_of(one) + "/status")[0] for one in (made[0], made[1], made[-1])]
+    assert statuses == [404, 200, 200], "the oldest that was never started goes"
+    server.request("two")
+    status, said = server.ask("POST", "/v3/templates", {"name": "three"})
+    assert status == 429 and "as many templates" in said["message"], said
+
+
 def test_a_build_does_not_outlive_its_service(serve):
     server = serve()
     made = server.request("cut")

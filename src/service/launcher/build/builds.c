@@ -87,15 +87,27 @@ static void remove_build(struct daemon *daemon, const char *id)
 		forget_state(daemon, row.session, row.snapshot);
 }
 
+/* True: one step more than may be was forgotten, and there may be others. */
+static bool trim_step(struct daemon *daemon)
+{
+	struct trim steps = { .daemon = daemon };
+
+	if (builds_each_cached(daemon->store, look_at_step, &steps) < 0 || steps.steps <= STEPS_KEPT_MAX ||
+	    builds_remove_cached(daemon->store, steps.oldest.owner, steps.oldest.hash) < 0)
+		return false;
+	forget_state(daemon, steps.oldest.session, steps.oldest.snapshot);
+	return true;
+}
+
 static void trim_kept(struct daemon *daemon)
 {
-	struct trim builds = { .daemon = daemon }, steps = { .daemon = daemon };
+	struct trim builds = { .daemon = daemon };
 
 	if (builds_each(daemon->store, look_at_build, &builds) == 0 && builds.builds > BUILDS_KEPT_MAX && builds.id[0])
 		remove_build(daemon, builds.id);
-	if (builds_each_cached(daemon->store, look_at_step, &steps) == 0 && steps.steps > STEPS_KEPT_MAX &&
-	    builds_remove_cached(daemon->store, steps.oldest.owner, steps.oldest.hash) == 0)
-		forget_state(daemon, steps.oldest.session, steps.oldest.snapshot);
+	/* A build leaves one for each of its steps. */
+	for (int i = 0; i < PLAN_STEPS_MAX && trim_step(daemon); i++)
+		;
 }
 
 /* ---- start ---- */

@@ -9,7 +9,56 @@
 #include "service/launcher/build/template-name.h"
 #include "session/directories.h"
 
-enum { TAGS_MAX = 32 };
+enum { WAITING_MAX = 100, TAGS_MAX = 32 };
+
+struct waiting_builds {
+	const char *owner;
+	size_t count;
+	char oldest[DATABASE_NAME_SIZE];
+};
+
+static int count_waiting(void *context, const struct build_row *row)
+{
+	struct waiting_builds *waiting = context;
+
+	if (row->state != BUILD_WAITING || !str_equal(row->owner, waiting->owner))
+		return 0;
+	return waiting->count++ ? 0 : str_copy(waiting->oldest, sizeof waiting->oldest, row->id);
+}
+
+/* Those that were asked for and never started: the oldest goes for a new one. */
+static int make_room(struct database *store, const char *owner)
+{
+	struct waiting_builds waiting = { .owner = owner };
+	int r = builds_each(store, count_waiting, &waiting);
+
+	return r == 0 && waiting.count >= WAITING_MAX ? builds_remove(store, waiting.oldest) : r;
+}
+
+static int count_template(void *context, const struct template_row *row)
+{
+	struct waiting_builds *templates = context;
+
+	templates->count += str_equal(row->owner, templates->owner);
+	return 0;
+}
+
+/* As many templates and snapshots as the owner may have; false: the call was answered. */
+static bool has_room(struct call *call)
+{
+	struct waiting_builds templates = { .owner = call->caller.key.owner };
+	uint64_t max = call->daemon->settings->snapshots_max;
+	int r = database_each_template(call->daemon->store, count_template, &templates);
+
+	if (r == 0 && templates.count < max)
+		return true;
+	if (r < 0)
+		template_name_fail_database(call, r);
+	else
+		call_fail(call, 429, NULL, "%s has as many templates and snapshots as it may have (%llu); delete one",
+			  templates.owner, (unsigned long long)max);
+	return false;
+}
 
 /* Each with a blank behind it. False: the call was answered. */
 static bool read_tags(struct call *call, const struct template_name *name, struct buf *out)
@@ -47,6 +96,8 @@ static bool make_template(struct call *call, const struct template_name *name, s
 		call_fail(call, 409, NULL, "'%s' is a template of this machine: choose another name", name->name);
 		return false;
 	}
+	if (r == 0 && !has_room(call))
+		return false;
 	if (r == 0) {
 		*row = (struct template_row){ .created_ms = build_now_ms() };
 		r = credential_new_id(id);
@@ -93,7 +144,9 @@ void requests_name(struct call *call)
 	}
 	if (!read_tags(call, &name, &tags) || !make_template(call, &name, &row))
 		return;
-	r = credential_new_id(id);
+	r = make_room(call->daemon->store, row.owner);
+	if (r == 0)
+		r = credential_new_id(id);
 	if (r == 0)
 		r = str_copy(build.id, sizeof build.id, id);
 	if (r == 0)
