@@ -133,14 +133,14 @@ function withoutTypes (code) {
   const { stripTypeScriptTypes } = require('node:module')
   if (stripTypeScriptTypes) return stripTypes(stripTypeScriptTypes, code)
   const typescript = findPackage('typescript')
-  if (typescript) {
+  if (typescript?.transpileModule) {
     const { ModuleKind, ScriptTarget } = typescript
     const compilerOptions = { module: ModuleKind.ESNext, target: ScriptTarget.ES2022, verbatimModuleSyntax: true }
     return typescript.transpileModule(code, { compilerOptions }).outputText
   }
   const esbuild = findPackage('esbuild')
   if (esbuild) return esbuild.transformSync(code, { loader: 'ts', target: 'es2022' }).code
-  throw new Error(`TypeScript needs Node.js 22.13 or newer, or the npm package typescript or esbuild: this is ${process.version}`)
+  throw new Error(`TypeScript needs Node.js 22.13 or newer, or the npm package esbuild, or typescript before 7: this is ${process.version}`)
 }
 
 function sayError (error) {

@@ -61,7 +61,7 @@ static const struct runtime runtimes[] = {
 	{ "javascript", node_argv, runtime_javascript, sizeof runtime_javascript, RUNTIME_JSON,
 	  "Node.js (Debian's nodejs)" },
 	{ "typescript", node_argv, runtime_javascript, sizeof runtime_javascript, RUNTIME_JSON,
-	  "Node.js (22.13 or newer, or one with the npm package typescript)" },
+	  "Node.js (22.13 or newer, or one with the npm package esbuild)" },
 	{ "bash", bash_argv, runtime_bash, sizeof runtime_bash, RUNTIME_QUOTED, "bash" },
 	{ "r", r_argv, runtime_r, sizeof runtime_r, RUNTIME_COUNTED, "R (Debian's r-base-core)" },
 	{ "java", java_argv, runtime_java, sizeof runtime_java, RUNTIME_COUNTED,
