@@ -51,12 +51,15 @@ bool code_option(const struct tables *tables, const struct word *words, size_t a
 {
 	const struct vec *rows = &tables->code_options;
 	const char *name = program_name(words, at + 1), *code;
-	const struct code_option *row, *end = (const struct code_option *)rows->items + rows->count;
+	const struct code_option *row, *end;
 
 	if (TABLES_FIND(char *, &tables->editors.names, name))
 		return find_editor_line(&tables->editors, words, at, ret_code, ret_language);
 	row = TABLES_FIND(struct code_option, rows, name);
-	for (; row && row < end && str_equal(row->name, name); row++) {
+	if (!row)
+		return false;
+	end = (const struct code_option *)rows->items + rows->count;
+	for (; row < end && str_equal(row->name, name); row++) {
 		code = code_behind(row, words, at);
 		if (!code)
 			continue;
