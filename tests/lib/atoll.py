@@ -15,6 +15,8 @@ import time
 
 import pexpect
 
+import mounts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEFAULT_TIMEOUT = 60
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -55,6 +57,7 @@ class Sandbox:
         self.runtime = base / "run"
         self.children, self.terminals = [], []
         self.reports = 0
+        self.has_own_mounts = False
         for directory in (self.home, self.project, self.outside, self.state, self.runtime, base / "cache",
                 base / "config"):
             self.make_directory(directory)
@@ -126,7 +129,13 @@ class Sandbox:
 
     def popen_keywords(self, cwd=None, env=None, **more):
         keywords = {"cwd": str(cwd or self.project), "env": self.full_environment(env), **more}
+        if self.has_own_mounts and os.getuid() == 0:
+            return {**keywords, "preexec_fn": self.enter_own_mounts}
         return {**keywords, **self.identity.popen_keywords()}
+
+    def enter_own_mounts(self):
+        mounts.enter_own_mounts()
+        self.identity.become()
 
     # --- Running. ---
 
