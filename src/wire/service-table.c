@@ -156,7 +156,7 @@ static const struct service_field build_upload[] = {
 	TEMPLATE, TEXT("file", REQUIRED | LINE, 128, "the hash of what is in it"),
 	TEXT("upload", REQUIRED | LINE, 128, "what the URL is signed with"),
 	TEXT("part", ID, SERVICE_ID_MAX, "what the launcher called it before it was whole"),
-	NUMBER("commit", LONGEST, "so many bytes were written, and these are all"), END };
+	NUMBER("commit", LONGEST, "so many bytes were written, and are all; missing: nobody will finish it"), END };
 static const struct service_field build_upload_reply[] = {
 	HANDLE("archive", "to write to"), TEXT("part", ID, SERVICE_ID_MAX, "to commit it by"),
 	NUMBER("max", LONGEST, "bytes"), END };

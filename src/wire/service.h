@@ -90,7 +90,7 @@ enum service_operation {
 	/* templates that are built (service/launcher/build/builds.h) */
 	SERVICE_BUILD_REQUEST,         /* a name and an id for what will be built */
 	SERVICE_BUILD_FILE,            /* is an archive there? else where it is sent to */
-	SERVICE_BUILD_UPLOAD,          /* a descriptor to write it to; commit: all of it was written */
+	SERVICE_BUILD_UPLOAD,          /* a descriptor to write it to; part: what became of it */
 	SERVICE_BUILD_START,
 	SERVICE_BUILD_STATUS,          /* rows: what the build said, from an offset on */
 	SERVICE_ALIAS,                 /* whose a name is */

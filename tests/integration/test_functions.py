@@ -3,6 +3,7 @@
 invocation to the next."""
 import base64
 import contextlib
+import http.client
 import io
 import json
 import subprocess
@@ -13,6 +14,8 @@ import urllib.error
 import urllib.request
 
 import pytest
+
+from atoll import wait_until
 
 # Users of a machine that has no limits for them. What a function may reach, it says itself.
 POLICY = """atoll: 1
@@ -93,10 +96,11 @@ def served(sandbox, key=None):
     words = [str(sandbox.programs.atoll), "serve", "--listen", "127.0.0.1:0", "--json", "--policy", str(policy)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, **sandbox.popen_keywords()) as server:
         made = Service({"key": key, **json.loads(server.stdout.readline())}, sandbox)
-        made.policy = policy
+        made.policy, made.process = policy, server
         yield made
-        server.terminate()
-        assert server.wait(60) == 0
+        if server.poll() is None:
+            server.terminate()
+            assert server.wait(60) == 0
 
 
 @pytest.fixture
@@ -323,6 +327,72 @@ def test_functions_outlive_the_service(sandbox):
         assert [(row["name"], row["envNames"], row["invocations"]) for row in rows] == [("kept", ["A"], 0)]
         answer = second.invoke("kept", 3)
         assert answer.status == 200 and answer.json() == 3 and answer.headers["X-Atoll-Cold"] == "1"
+
+
+def running(sandbox):
+    return {row["name"] for row in json.loads(sandbox.run_atoll("ps", "--json").out) if row["state"] == "running"}
+
+
+def attempt(act, *arguments, **keywords):
+    try:
+        return act(*arguments, **keywords)
+    except (OSError, http.client.HTTPException):
+        return None
+
+
+def test_a_killed_service_leaves_no_sandbox_of_a_function(sandbox):
+    """One that waits, one that is busy and one whose deployment is tried. What is a client's lives on."""
+    sleeps = "import time\ndef handler(event, context):\n    time.sleep(300)\n"
+    with served(sandbox) as first:
+        mine = first.call("POST", "/sandboxes", json.dumps({"templateID": "base", "timeout": 600}).encode())
+        assert mine.status == 201, mine.body
+        mine = mine.json()["sandboxID"]
+        before = running(sandbox)
+        for name, code in (("waits", ECHO), ("busy", sleeps)):
+            assert first.deploy(name, code, timeoutMs=600000).status == 201
+        threads = [threading.Thread(target=attempt, args=(first.invoke, "busy", 1)),
+                   threading.Thread(target=attempt, args=(first.deploy, "tried", "import time\ntime.sleep(300)\n"))]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: first.call("GET", "/functions/busy").json()["running"] == 1 and
+                   len(running(sandbox) - before) >= 3, 60, "the instances")
+        first.process.kill()
+        first.process.wait()
+        for thread in threads:
+            thread.join()
+        left = running(sandbox)
+        assert mine in left and len(left - before) >= 3, left
+    with served(sandbox, first.key) as second:
+        wait_until(lambda: not (left - before) & running(sandbox), 60, "the ends of what was left")
+        assert mine in running(sandbox)
+        assert second.result("waits", 1) == 1
+        assert second.call("DELETE", f"/sandboxes/{mine}").status == 204
+
+
+def test_invocations_count_as_sandboxes_of_their_key(service):
+    """Also those that wait for an instance, all of which come at once."""
+    code = "import time\ndef handler(event, context):\n    time.sleep(event)\n    return 1\n"
+    few = service.add_key("few", "--sandboxes", "2", "--policy", str(service.policy))
+    names = ["one", "two", "three"]
+    for key, most in ((few, 2), (service.key, 6)):
+        for name in names:
+            made = service.deploy(name, code, key=key, concurrency=2, timeoutMs=60000)
+            assert made.status == 201, made.body
+        answers = []
+        threads = [threading.Thread(target=lambda name=name: answers.append(service.invoke(name, 6, key).status))
+                   for name in 2 * names]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: sum(service.call("GET", f"/functions/{name}", key=key).json()["running"]
+                               for name in names) == most, 60, "so many at once")
+        if most == 2:
+            made = service.call("POST", "/sandboxes", b'{"templateID": "base"}', key)
+            assert made.status == 429, made.body
+        for thread in threads:
+            thread.join()
+        assert sorted(answers) == [200] * most + [429] * (6 - most), answers
+    made = service.call("POST", "/sandboxes", b'{"templateID": "base"}', few)
+    assert made.status == 201 and service.call("DELETE", f"/sandboxes/{made.json()['sandboxID']}").status == 204
 
 
 def test_keys_see_their_own(service):

@@ -5,15 +5,19 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import tarfile
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
 
+from atoll import wait_until
 from service import DEGRADED
 
 WAIT_S = 120
@@ -322,3 +326,68 @@ def test_a_build_does_not_outlive_its_service(serve):
     wait_for_running(server, 0)
     # What was built before is there, and what was not is built.
     assert server.build("cut", step("RUN", "true"))["status"] == "ready"
+
+
+def parts(server):
+    """Archives that are not whole."""
+    return [path for path in server.sandbox.base.rglob("archives/*/*") if len(path.name) != 64]
+
+
+def begin_upload(server, made, digest):
+    """One that has sent the first of its bytes."""
+    url = urllib.parse.urlsplit(server.ask("GET", f"/templates/{made['templateID']}/files/{digest}")[1]["url"])
+    sender = socket.create_connection((url.hostname, url.port))
+    sender.sendall(f"PUT {url.path}?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Length: 20\r\n\r\n"
+                   .encode() + b"x" * 10)
+    return sender
+
+
+def finish_upload(sender):
+    sender.sendall(b"x" * 10)
+    return int(sender.recv(4096).split()[1])
+
+
+def test_what_was_not_sent_whole_is_not_kept(serve):
+    server = serve()
+    made = server.request("parts")
+    digests = [f"{number:064x}" for number in range(1, 8)]
+    # One whose client goes away; while it is there, so is the part.
+    sender = begin_upload(server, made, digests[0])
+    wait_until(lambda: len(parts(server)) == 1)
+    sender.close()
+    wait_until(lambda: not parts(server))
+    # So many at once: the oldest goes.
+    senders = []
+    for digest in digests[:5]:
+        senders.append(begin_upload(server, made, digest))
+        wait_until(lambda: [path.stat().st_size for path in parts(server)] == [10] * min(len(senders), 4))
+        time.sleep(0.05)                   # the clock of a file system ticks a hundred times a second, or more
+    assert finish_upload(senders[0]) == 400 and finish_upload(senders[4]) == 200
+    wait_until(lambda: len(parts(server)) == 3)
+    # Those of a service that was killed.
+    server.end(signal.SIGKILL)
+    assert len(parts(server)) == 3
+    server.start()
+    assert parts(server) == []
+    assert server.ask("GET", f"/templates/{made['templateID']}/files/{digests[4]}")[1]["present"]
+    for sender in senders:
+        sender.close()
+
+
+def test_a_build_whose_sandbox_cannot_be_made_has_failed(serve, sandbox):
+    server = serve("pool: 0\n")
+
+    def run(word):
+        return {"type": "RUN", "args": [f"echo {word} > ~/a"]}
+
+    assert server.build("first", run("first"))["status"] == "ready"
+    assert server.build("second", run("second"), fromTemplate="first")["status"] == "ready"
+    for session in (sandbox.state / "atoll" / "sessions").iterdir():
+        shutil.rmtree(session)
+    made = server.request("third")
+    status, said = server.ask("POST", "/v2" + server.path_of(made), {"fromTemplate": "first", "steps": [run("third")]})
+    ended = server.wait(made)
+    assert status >= 400 and ended["status"] == "error" and ended["reason"]["message"], (status, said, ended)
+    # It is none of those that run.
+    for number in range(5):
+        assert server.build(f"other{number}", run(number))["status"] == "ready"

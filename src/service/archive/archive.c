@@ -9,6 +9,8 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "service/front/exchange.h"
+#include "service/front/extension.h"
+#include "service/front/launcher.h"
 
 enum { TOKEN_SIZE = 129, MESSAGE_SIZE = 256 };
 
@@ -52,6 +54,13 @@ static void on_reply(void *context, struct service_message *reply)
 	go_on_with(upload);
 }
 
+static void put_part(const struct upload *upload, struct buf *out)
+{
+	exchange_put_path_values(upload->exchange, out);
+	field_put_string(out, "upload", upload->token);
+	field_put_string(out, "part", upload->part[0] ? upload->part : NULL);
+}
+
 static void ask(struct upload *upload, bool is_commit)
 {
 	struct buf *out = exchange_ask(upload->exchange, SERVICE_BUILD_UPLOAD);
@@ -60,12 +69,9 @@ static void ask(struct upload *upload, bool is_commit)
 		fail(upload, 503, "the launcher cannot be asked");
 		return;
 	}
-	exchange_put_path_values(upload->exchange, out);
-	field_put_string(out, "upload", upload->token);
-	if (is_commit) {
-		field_put_string(out, "part", upload->part);
+	put_part(upload, out);
+	if (is_commit)
 		field_put_u64(out, "commit", upload->size);
-	}
 	upload->is_waiting = true;
 	exchange_send(upload->exchange, on_reply);
 	if (!upload->exchange->ticket) {
@@ -165,6 +171,19 @@ static void begin(struct exchange *exchange)
 		fail(upload, 401, "the URL is not signed");
 }
 
+/* Whoever goes away in the middle leaves nothing behind. Where this cannot be said, the next one's bound removes it. */
+static void drop(const struct upload *upload)
+{
+	struct launcher *launcher = front_launcher(upload->exchange->front);
+	uint64_t ticket = 0;
+	struct buf *out = launcher_begin(launcher, SERVICE_BUILD_UPLOAD, &ticket);
+
+	if (!out)
+		return;
+	put_part(upload, out);
+	(void)!launcher_send(launcher, ticket, NULL, NULL);
+}
+
 static void done(struct exchange *exchange)
 {
 	struct upload *upload = exchange->data;
@@ -172,6 +191,8 @@ static void done(struct exchange *exchange)
 	if (!upload)
 		return;
 	close_fd(&upload->fd);
+	if (upload->part[0] && !upload->is_committed)
+		drop(upload);
 	free(upload);
 }
 

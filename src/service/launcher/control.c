@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/function/operations.h"
 #include "service/launcher/inside/metrics.h"
 #include "service/launcher/lifecycle.h"
 #include "service/launcher/build/settings.h"
@@ -28,11 +29,12 @@ void control_whoami(struct call *call)
 
 bool control_has_room(const struct call *call, uint64_t count)
 {
-	const struct registry *registry = &call->daemon->registry;
+	const struct daemon *daemon = call->daemon;
 	const struct key_row *key = &call->caller.key;
+	size_t owned = registry_count_of(&daemon->registry, key->owner) + invoke_count(daemon, key->owner);
 
-	return registry->count + count <= call->daemon->settings->sandboxes_max &&
-	       registry_count_of(registry, key->owner) + count <= key->sandboxes_max;
+	return daemon->registry.count + invoke_count(daemon, NULL) + count <= daemon->settings->sandboxes_max &&
+	       owned + count <= key->sandboxes_max;
 }
 
 /* What has ended goes then, as soon as it may. */
@@ -61,19 +63,18 @@ static bool check_counts(struct call *call, uint64_t count)
 		call_fail(call, 507, NULL, "the disk of the service is nearly full: try again later");
 		return false;
 	}
-	if (registry->count + count > call->daemon->settings->sandboxes_max) {
+	if (registry->count + invoke_count(call->daemon, NULL) + count > call->daemon->settings->sandboxes_max) {
 		call_fail(call, 429, NULL, "this service has as many sandboxes as it takes (%llu)",
 			  (unsigned long long)call->daemon->settings->sandboxes_max);
 		return false;
 	}
-	if (registry_count_of(registry, key->owner) + count > key->sandboxes_max) {
+	if (!control_has_room(call, count)) {
 		call_fail(call, 429, NULL, "%s has as many sandboxes as it may have (%llu); kill one", key->owner,
 			  (unsigned long long)key->sandboxes_max);
 		return false;
 	}
 	if (key->memory_mb_max != UINT64_MAX && metrics_memory_of(registry, key->owner) >= key->memory_mb_max) {
-		call_fail(call, 429, NULL,
-		"the sandboxes of %s may use as much memory as they may have together (%llu MiB)",
+		call_fail(call, 429, NULL, "the sandboxes of %s use as much memory as they may together (%llu MiB)",
 			  key->owner, (unsigned long long)key->memory_mb_max);
 		return false;
 	}

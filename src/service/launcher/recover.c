@@ -129,9 +129,9 @@ int recover_all(struct daemon *daemon, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "store", "the sandboxes cannot be read: %s",
 			       r == -ENOMEM ? "out of memory" : database_problem(daemon->store));
-	for (struct sandbox *sandbox = daemon->registry.oldest, *newer; sandbox; sandbox = newer) {
-		newer = sandbox->newer;
-		take_on(sandbox);
+	for (struct sandbox *at = daemon->registry.oldest, *newer; at; at = newer) {
+		newer = at->newer;
+		take_on(at);
 	}
 	/* Also what ended while nobody was here. */
 	(void)!tidy_hold(daemon);
@@ -143,10 +143,11 @@ int recover_all(struct daemon *daemon, struct err *err)
 uint64_t recover_late(struct daemon *daemon)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	bool is_over = now_ns >= daemon->due.recover_until_ns, is_waiting = false;
+	bool is_over = now_ns >= daemon->due.recover_until_ns, is_waiting;
 
 	if (!daemon->due.recover_until_ns)
 		return UINT64_MAX;
+	is_waiting = functions_recover(daemon, is_over);
 	for (struct sandbox *sandbox = daemon->registry.oldest, *newer; sandbox; sandbox = newer) {
 		newer = sandbox->newer;
 		if (sandbox->state != SANDBOX_KILLING || sandbox->handle)

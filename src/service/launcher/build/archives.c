@@ -11,11 +11,10 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "os/path.h"
 
-enum { PART_AGE_MAX_S = 86400, NS_PER_S = 1000000000, ARCHIVES_MAX = 256 };
+enum { ARCHIVES_MAX = 256 };
 
 bool archives_hash_is_valid(const char *hash)
 {
@@ -58,63 +57,114 @@ int archives_has(const char *directory, const char *owner, const char *hash)
 	return fd < 0 ? fd : futimens(fd, NULL) < 0 ? -errno : 1;
 }
 
-int archives_begin(const char *directory, const char *owner, char part[CREDENTIAL_ID_SIZE])
-{
-	cleanup_fd int dir_fd = open_directory(directory, owner);
-	int r = dir_fd < 0 ? dir_fd : credential_new_id(part);
-
-	return r < 0 ? r : fd_open_at(dir_fd, part, O_WRONLY | O_CREAT | O_EXCL, 0600);
-}
-
 /* ---- bounds ---- */
 
-struct oldest {
-	char name[HASH_HEX_SIZE];
+struct content {
+	uint64_t bytes;
+	size_t count;
+	char oldest[HASH_HEX_SIZE];      /* that was not used for the longest; "": none */
 	struct timespec at;
 };
 
-/* All that is there; parts that nobody finished go, and *oldest is the archive that was not used for the longest. */
-static uint64_t look(int dir_fd, const char *kept, struct oldest *oldest, size_t *count)
+static bool is_before(const struct timespec *a, const struct timespec *b)
 {
-	int64_t now_s = (int64_t)(clock_realtime_ns() / NS_PER_S);
+	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* What an owner has of archives, or of parts; kept: is never the oldest. */
+static struct content look(int dir_fd, bool is_part, const char *kept)
+{
+	struct content content = { .oldest = "" };
 	int fd = fd_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *listing = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	uint64_t bytes = 0;
 
-	*count = 0;
-	oldest->name[0] = 0;
 	while (listing && (entry = readdir(listing))) {
 		struct stat st;
 
-		if (entry->d_name[0] == '.' || fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (entry->d_name[0] == '.' || archives_hash_is_valid(entry->d_name) == is_part ||
+		    fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		bytes += (uint64_t)st.st_size;
-		++*count;
-		if (!archives_hash_is_valid(entry->d_name)) {
-			if (st.st_mtim.tv_sec + PART_AGE_MAX_S < now_s)
-				(void)!unlinkat(dir_fd, entry->d_name, 0);
-		} else if (!str_equal(entry->d_name, kept) &&
-			   (!oldest->name[0] || st.st_mtim.tv_sec < oldest->at.tv_sec)) {
-			oldest->at = st.st_mtim;
-			memcpy(oldest->name, entry->d_name, sizeof oldest->name);
-		}
+		content.bytes += (uint64_t)st.st_size;
+		content.count++;
+		if (!str_equal(entry->d_name, kept) && (!content.oldest[0] || is_before(&st.st_mtim, &content.at)) &&
+		    str_copy(content.oldest, sizeof content.oldest, entry->d_name) == 0)
+			content.at = st.st_mtim;
 	}
 	if (listing)
 		closedir(listing);
 	else
 		close_fd(&fd);
-	return bytes;
+	return content;
 }
 
 static void trim(int dir_fd, const char *kept)
 {
-	struct oldest oldest;
-	size_t count;
+	for (;;) {
+		struct content archives = look(dir_fd, false, kept);
 
-	while ((look(dir_fd, kept, &oldest, &count) > ARCHIVES_BYTES_MAX || count > ARCHIVES_MAX) && oldest.name[0])
-		if (unlinkat(dir_fd, oldest.name, 0) < 0)
+		if ((archives.bytes <= ARCHIVES_BYTES_MAX && archives.count <= ARCHIVES_MAX) || !archives.oldest[0] ||
+		    unlinkat(dir_fd, archives.oldest, 0) < 0)
 			return;
+	}
+}
+
+/* Until there are so few. What somebody writes to one that goes is freed when it is closed. */
+static void trim_parts(int dir_fd, size_t max)
+{
+	for (;;) {
+		struct content parts = look(dir_fd, true, "");
+
+		if (parts.count <= max || !parts.oldest[0] || unlinkat(dir_fd, parts.oldest, 0) < 0)
+			return;
+	}
+}
+
+/* ---- parts ---- */
+
+int archives_begin(const char *directory, const char *owner, char part[CREDENTIAL_ID_SIZE])
+{
+	cleanup_fd int dir_fd = open_directory(directory, owner);
+	int r = dir_fd < 0 ? dir_fd : credential_new_id(part);
+
+	if (r < 0)
+		return r;
+	trim_parts(dir_fd, PARTS_MAX - 1);
+	return fd_open_at(dir_fd, part, O_WRONLY | O_CREAT | O_EXCL, 0600);
+}
+
+/* A part is named as archives_begin() names one: nothing else of the directory may be meant. */
+static bool part_is_valid(const char *part)
+{
+	return *part && *part != '.' && !strchr(part, '/') && !archives_hash_is_valid(part);
+}
+
+int archives_drop(const char *directory, const char *owner, const char *part)
+{
+	cleanup_fd int dir_fd = open_directory(directory, owner);
+
+	if (dir_fd < 0)
+		return dir_fd;
+	if (!part_is_valid(part))
+		return -EINVAL;
+	return unlinkat(dir_fd, part, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+void archives_drop_all(const char *directory)
+{
+	char path[PATH_MAX];
+	const struct dirent *entry;
+	DIR *owners = path_join(path, sizeof path, directory, "archives") < 0 ? NULL : opendir(path);
+
+	while (owners && (entry = readdir(owners))) {
+		cleanup_fd int dir_fd = entry->d_name[0] == '.' ? FD_NONE :
+				fd_open_at(dirfd(owners), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+		if (dir_fd >= 0)
+			trim_parts(dir_fd, 0);
+	}
+	if (owners)
+		closedir(owners);
 }
 
 int archives_commit(const char *directory, const char *owner, const char *hash, const char *part, uint64_t size)
@@ -124,7 +174,7 @@ int archives_commit(const char *directory, const char *owner, const char *hash, 
 
 	if (dir_fd < 0)
 		return dir_fd;
-	if (strchr(part, '/') || fstatat(dir_fd, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!part_is_valid(part) || fstatat(dir_fd, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -ENOENT;
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size) {
 		(void)!unlinkat(dir_fd, part, 0);

@@ -14,14 +14,25 @@
 #define ARCHIVE_BYTES_MAX (UINT64_C(1) << 30)
 #define ARCHIVES_BYTES_MAX (UINT64_C(4) << 30)
 
+enum { PARTS_MAX = 4 };
+
 /* Whether one is there: 1, 0, -errno. It counts as used then. */
 int archives_has(const char *directory, const char *owner, const char *hash) MUST_USE;
 
 /* An fd for reading, owned by the caller. -ENOENT. */
 int archives_open(const char *directory, const char *owner, const char *hash) MUST_USE;
 
-/* A new file, and part, by which it is named until it is whole. An fd for writing, owned by the caller. -errno. */
+/*
+ * A new file, and part, by which it is named until it is whole. An fd for writing, owned by the caller. An owner has
+ * PARTS_MAX at once: the oldest goes for a new one, and cannot be committed. -errno.
+ */
 int archives_begin(const char *directory, const char *owner, char part[CREDENTIAL_ID_SIZE]) MUST_USE;
+
+/* Nobody will finish it. 0 also where it is not there. */
+int archives_drop(const char *directory, const char *owner, const char *part) MUST_USE;
+
+/* Removes what nobody finished, of all owners: those who wrote it are gone with an earlier daemon. */
+void archives_drop_all(const char *directory);
 
 /* It is whole, if it has this size: -EBADMSG, and it is gone. The oldest beyond the bounds of an owner go. */
 int archives_commit(const char *directory, const char *owner, const char *hash, const char *part,

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "os/clock.h"
+#include "service/launcher/build/archives.h"
 #include "service/launcher/build/template-name.h"
 
 enum { LOGS_KEPT_MAX = 64, NS_PER_MS = 1000000 };
@@ -41,7 +42,7 @@ void build_trim_logs(struct daemon *daemon, const char *id)
 	for (struct build **at = &daemon->registry.builds; *at;) {
 		struct build *build = *at;
 
-		if (!build->sandbox && (++count > LOGS_KEPT_MAX || str_equal(build->id, id))) {
+		if (build->phase == BUILD_IN_END && (++count > LOGS_KEPT_MAX || str_equal(build->id, id))) {
 			*at = build->next;
 			build_free(build);
 		} else {
@@ -65,7 +66,7 @@ size_t build_count_running(const struct daemon *daemon, const char *owner)
 	size_t count = 0;
 
 	for (const struct build *build = daemon->registry.builds; build; build = build->next)
-		count += build->sandbox && str_equal(build->owner, owner);
+		count += build->phase != BUILD_IN_END && str_equal(build->owner, owner);
 	return count;
 }
 
@@ -206,6 +207,7 @@ int build_recover(struct daemon *daemon)
 	struct build_row row;
 	int r;
 
+	archives_drop_all(daemon->places.directory);
 	for (;;) {
 		listing.id[0] = 0;
 		r = builds_each(daemon->store, take_building, &listing);

@@ -48,7 +48,7 @@ void build_trim_logs(struct daemon *daemon, const char *id);
 /* All of them: the end of the process. */
 void build_free_all(struct daemon *daemon);
 
-/* How many of an owner have a sandbox. */
+/* How many of an owner have not ended. */
 size_t build_count_running(const struct daemon *daemon, const char *owner);
 
 /* The build that a request is about, of its template; false: the call was answered. */
@@ -61,5 +61,5 @@ int build_write_end(const struct build *build, enum build_state state, const cha
 /* SERVICE_BUILD_STATUS: its state, and what it said from an offset on. */
 void build_status(struct call *call);
 
-/* The start of the daemon: what was being built has failed. -errno. */
+/* The start of the daemon: what was being built has failed, and what was being sent is gone. -errno. */
 int build_recover(struct daemon *daemon) MUST_USE;

@@ -277,6 +277,15 @@ static void answer_done(struct call *call, struct build *build)
 	call_reply(call, 202);
 }
 
+/* Whatever of its sandbox could not be made: the client hears of it by this call, others by the build's state. */
+static void not_begun(struct call *call, const char *message)
+{
+	struct build *build = build_find(call->daemon, call_string(call, "build"));
+
+	if (build)
+		build_fail(build, "base", message);
+}
+
 static void begin(struct call *call, struct build *build, struct base *base, size_t skipped)
 {
 	struct kept made = { 0 };
@@ -304,9 +313,12 @@ static void start_build(struct call *call, struct build_row *row, struct base *b
 	build->next = call->daemon->registry.builds;
 	call->daemon->registry.builds = build;
 	skipped = find_done(build, call_number(call, "force", 0) != 0, &is_whole);
-	if (is_whole)
+	if (is_whole) {
 		answer_done(call, build);
-	else if (!set_state(call, row, BUILD_BUILDING))
+		return;
+	}
+	call->failed = not_begun;
+	if (!set_state(call, row, BUILD_BUILDING))
 		template_name_fail_database(call, -EIO);
 	else
 		begin(call, build, base, skipped);

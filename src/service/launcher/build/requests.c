@@ -249,8 +249,12 @@ void requests_upload(struct call *call)
 		call_fail(call, 401, NULL, "the URL is not signed by this service");
 		return;
 	}
-	if (part) {
+	if (part && service_get(call->message, "commit")) {
 		commit(call, search.owner, part);
+		return;
+	}
+	if (part) {
+		call_reply(call, archives_drop(call->daemon->places.directory, search.owner, part) < 0 ? 400 : 204);
 		return;
 	}
 	fd = archives_begin(call->daemon->places.directory, search.owner, name);

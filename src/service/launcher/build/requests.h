@@ -12,7 +12,7 @@
 void requests_name(struct call *call);
 /* SERVICE_BUILD_FILE: whether an archive of the key's owner is there, and where it is sent to. */
 void requests_file(struct call *call);
-/* SERVICE_BUILD_UPLOAD: a descriptor to write it to, and then whether it came whole. */
+/* SERVICE_BUILD_UPLOAD: a descriptor to write it to, and then whether it came whole, or that nobody will finish it. */
 void requests_upload(struct call *call);
 /* SERVICE_ALIAS: 404: the name is free. */
 void requests_alias(struct call *call);

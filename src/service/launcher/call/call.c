@@ -252,6 +252,8 @@ static const char *connect_of(uint32_t status)
 
 static void fail(struct call *call, uint32_t status, const char *connect, const char *message)
 {
+	if (call->failed)
+		call->failed(call, message);
 	put_error(call, status, connect ? connect : connect_of(status), message);
 	(void)!service_end(&call->daemon->reply, 0);
 	(void)!note(call, status, message);

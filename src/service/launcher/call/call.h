@@ -36,6 +36,8 @@ struct call {
 	uint32_t retry_after_s;            /* of an error: when to try again; 0: nothing is said */
 	struct call *next;                 /* of those that wait for the same sandbox to wake */
 	void (*then)(struct call *call);   /* what goes on with it then */
+	/* Told of an error that the call is about to be answered with; NULL: nobody. */
+	void (*failed)(struct call *call, const char *message);
 	bool has_policy;                   /* what it needs was compiled for it */
 	uint64_t count, done;              /* of the handler's */
 	char text[CREDENTIAL_ID_SIZE];     /* of the handler's */

@@ -58,6 +58,7 @@ struct daemon_verbs {
 	void (*create)(struct call *call, struct kept *made, const struct origin *origin, uint64_t timeout_ms);
 	void (*kill)(struct sandbox *sandbox, struct call *call);
 	bool (*check)(struct call *call, void (*then)(struct call *call));
+	bool (*has_room)(const struct call *call, uint64_t count);
 	int (*find_snapshot)(struct call *call, const char *template, struct template_row *ret_row,
 			     struct origin *ret_origin);
 	void (*delete_snapshot)(struct call *call);

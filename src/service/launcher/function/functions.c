@@ -157,9 +157,16 @@ int functions_load(struct daemon *daemon, void (*session_ended)(struct daemon *d
 	daemon->registry.functions = functions;
 	r = database_each_function(daemon->store, load_row, daemon);
 	if (r == 0)
+		r = orphans_load(daemon);
+	if (r == 0)
 		remove_strays(daemon);
 	return r < 0 ? err_set(err, ERR_STATE, -r, "serve", "the functions cannot be read: %s",
 			       database_problem(daemon->store)) : 0;
+}
+
+bool functions_recover(struct daemon *daemon, bool is_over)
+{
+	return daemon->registry.functions && orphans_look(daemon, is_over);
 }
 
 static struct function *first_of(const struct daemon *daemon)

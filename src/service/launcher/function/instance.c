@@ -10,6 +10,7 @@
 #include "os/fd.h"
 #include "service/launcher/function/functions.h"
 #include "service/launcher/function/orphan.h"
+#include "service/launcher/store/instances.h"
 #include "service/launcher/store/user.h"
 
 enum { NS_PER_MS = 1000000, NS_PER_US = 1000, IDLE_MS = 600000, START_MS = 30000, MARGIN_MS = 60000, WHY_BYTES = 500 };
@@ -20,16 +21,22 @@ static const char *const stream_keys[] = { "stdin", "stdout", "stderr" };
 
 static void release(struct instance *instance)
 {
-	loop_remove(&instance->function->daemon->loop, &instance->source);
-	loop_remove(&instance->function->daemon->loop, &instance->output);
-	if (!instance->handle)
-		return;
-	if (!instance->has_ended) {
-		orphan_add(instance->function->daemon, take_ptr(instance->handle), instance->is_made);
+	struct daemon *daemon = instance->function->daemon;
+
+	loop_remove(&daemon->loop, &instance->source);
+	loop_remove(&daemon->loop, &instance->output);
+	if (instance->handle && !instance->has_ended) {
+		orphan_add(daemon, take_ptr(instance->handle), instance->id, instance->is_made);
+		instance->id[0] = 0;
 		return;
 	}
+	if (instance->id[0] && instances_remove(daemon->store, instance->id) < 0)
+		(void)!call_note(daemon, "function.end", instance->id, database_problem(daemon->store));
+	instance->id[0] = 0;
+	if (!instance->handle)
+		return;
 	atoll_sandbox_free(take_ptr(instance->handle));
-	instance->function->daemon->registry.functions->session_ended(instance->function->daemon);
+	daemon->registry.functions->session_ended(daemon);
 }
 
 void instance_stop(struct instance *instance, const char *ended)
@@ -227,18 +234,31 @@ static int on_event(void *context, uint32_t events)
 
 /* ---- its start ---- */
 
+/* Its name is written down before there is anything of it. */
+static int note_name(struct instance *instance, struct err *err)
+{
+	struct database *store = instance->function->daemon->store;
+	int r = credential_new_id(instance->id);
+
+	if (r == 0)
+		r = instances_put(store, instance->id);
+	if (r < 0)
+		instance->id[0] = 0;
+	return r < 0 ? err_set(err, ERR_STATE, -r, "function", "no sandbox can be made: %s",
+			       r == -ENOSPC ? "the disk is full" : "the database cannot be written") : 0;
+}
+
 static int create(struct instance *instance, const struct policy_found *found, struct atoll_error *error)
 {
 	const struct function *function = instance->function;
 	atoll_record *record = atoll_record_new(ATOLL_SANDBOX);
-	char id[CREDENTIAL_ID_SIZE], home[PATH_MAX];
-	int r = record && credential_new_id(id) == 0 && function_directory(function->daemon, function->id, home) == 0
-			? 0 : ATOLL_E_NO_MEMORY;
+	char home[PATH_MAX];
+	int r = record && function_directory(function->daemon, function->id, home) == 0 ? 0 : ATOLL_E_NO_MEMORY;
 
 	if (r == 0)
 		r = atoll_set_string(record, "project", found->project, error);
 	if (r == 0)
-		r = atoll_set_string(record, "name", id, error);
+		r = atoll_set_string(record, "name", instance->id, error);
 	if (r == 0)
 		r = atoll_set_u64(record, "deadline_ms", IDLE_MS + MARGIN_MS + function_timeout_ms(function), error);
 	if (r == 0)
@@ -274,6 +294,8 @@ struct instance *instance_start(struct function *function, const struct instance
 	instance->next = function->instances;
 	function->instances = instance;
 	r = function_policy(function, &found, err);
+	if (r == 0)
+		r = note_name(instance, err);
 	if (r == 0 && create(instance, &found, &error) < 0)
 		r = err_set(err, ERR_STATE, EIO, "function", "%s",
 			    error.what[0] ? error.what : "no sandbox can be made");

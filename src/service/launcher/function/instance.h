@@ -30,6 +30,7 @@ struct instance_events {
 struct instance {
 	struct instance *next;
 	struct function *function;
+	char id[CREDENTIAL_ID_SIZE];     /* of its row; "": it has none */
 	const struct instance_events *events;
 	enum instance_state state;
 	atoll_sandbox *handle;           /* owned; NULL: it was ended */

@@ -25,31 +25,38 @@ static struct function *first_of(const struct daemon *daemon)
 
 /* ---- how many there are ---- */
 
-struct counts {
-	size_t all, ahead, owned;        /* instances; those that nobody wants yet; those of an owner */
-};
-
-static struct counts count_all(const struct daemon *daemon, const char *owner)
-{
-	struct counts counts = { 0 };
-
-	for (const struct function *function = first_of(daemon); function; function = function->next)
-		for (const struct instance *at = function->instances; at; at = at->next) {
-			bool is_ahead = at->state == INSTANCE_STARTING || at->state == INSTANCE_READY;
-
-			counts.all++;
-			counts.ahead += is_ahead;
-			counts.owned += !is_ahead && str_equal(function->owner, owner);
-		}
-	return counts;
-}
-
 static size_t count_waiting(const struct function *function)
 {
 	size_t count = 0;
 
 	for (const struct call *call = function->waiting; call; call = call->next)
 		count++;
+	return count;
+}
+
+/* Instances that nobody wants yet. */
+static size_t count_ahead(const struct daemon *daemon)
+{
+	size_t count = 0;
+
+	for (const struct function *function = first_of(daemon); function; function = function->next)
+		if (function->is_served)
+			count += instance_count(function, INSTANCE_STARTING) + instance_count(function, INSTANCE_READY);
+	return count;
+}
+
+/* A trial is somebody's, too; whoever waits has an instance, or gets one. */
+size_t invoke_count(const struct daemon *daemon, const char *owner)
+{
+	size_t count = 0;
+
+	for (const struct function *function = first_of(daemon); function; function = function->next) {
+		if (owner && !str_equal(function->owner, owner))
+			continue;
+		count += count_waiting(function);
+		for (const struct instance *at = function->instances; at; at = at->next)
+			count += !function->is_served || at->state == INSTANCE_BUSY || at->state == INSTANCE_OVER;
+	}
 	return count;
 }
 
@@ -81,7 +88,7 @@ void invoke_fill(struct function *function)
 	       wanted + count_waiting(function)) {
 		struct err err = { 0 };
 
-		if (count_all(daemon, "").ahead >= pool_max && !make_room(daemon, function))
+		if (count_ahead(daemon) >= pool_max && !make_room(daemon, function))
 			return;
 		if (!instance_start(function, &invoke_events, &err)) {
 			function->back_off_ns = now_ns + BACK_OFF_S * (uint64_t)NS_PER_S;
@@ -213,16 +220,13 @@ const struct instance_events invoke_events = { .ready = on_ready, .failed = on_f
 /* False: the call was answered. */
 static bool check_room(struct call *call, const struct function *function)
 {
-	struct counts counts = count_all(call->daemon, call->caller.key.owner);
-	const struct registry *registry = &call->daemon->registry;
 	size_t busy = instance_count(function, INSTANCE_BUSY) + count_waiting(function);
 
 	call->retry_after_s = 1;
 	if (busy >= function_concurrency(function))
 		call_fail(call, 429, NULL, "%s runs as often as it may at once (%llu)", function->name,
 			  (unsigned long long)function_concurrency(function));
-	else if (counts.all - counts.ahead + registry->count >= call->daemon->settings->sandboxes_max ||
-		 counts.owned + registry_count_of(registry, call->caller.key.owner) >= call->caller.key.sandboxes_max)
+	else if (!call->daemon->hooks.verbs->has_room(call, 1))
 		call_fail(call, 429, NULL, "there are as many sandboxes and invocations as there may be");
 	else
 		return true;

@@ -22,11 +22,18 @@ void functions_logs(struct call *call);
 
 /* Handler of SERVICE_FUNCTION_INVOKE: the streams of an instance, at once or when one has loaded the code; 429. */
 void invoke_begin(struct call *call);
+/* How many invocations run or wait, and functions are tried, each in a sandbox; owner NULL: of all. */
+size_t invoke_count(const struct daemon *daemon, const char *owner);
 /* Handler of SERVICE_FUNCTION_END: how it ended, when it has. */
 void invoke_end(struct call *call);
 
 /* Those of the database. session_ended is called for each session that no struct sandbox stands for. Negative *err. */
 int functions_load(struct daemon *daemon, void (*session_ended)(struct daemon *daemon), struct err *err) MUST_USE;
+/*
+ * Ends what a daemon that was killed has left of functions. is_over: what is not there by now never will be. True:
+ * something may still come into being.
+ */
+bool functions_recover(struct daemon *daemon, bool is_over);
 /* At the end: instances end, functions stay in the database. */
 void functions_done(struct daemon *daemon);
 

@@ -4,28 +4,37 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "service/launcher/store/instances.h"
 
 enum { PATIENCE_MS = 5000, NS_PER_MS = 1000000 };
 
 struct orphan {
 	struct orphan *next;
 	struct daemon *daemon;
-	atoll_sandbox *handle;           /* owned */
+	char id[CREDENTIAL_ID_SIZE];
+	atoll_sandbox *handle;           /* owned; NULL: an earlier daemon's, not found yet */
 	struct loop_source source;
 };
 
-static void end(struct orphan *orphan)
+/* A row that stays is looked for at the next start. */
+static void release(struct orphan *orphan, bool has_ended)
 {
-	struct orphan **at = &orphan->daemon->registry.functions->orphans;
+	struct daemon *daemon = orphan->daemon;
+	struct orphan **at = &daemon->registry.functions->orphans;
 
 	while (*at != orphan)
 		at = &(*at)->next;
 	*at = orphan->next;
-	loop_remove(&orphan->daemon->loop, &orphan->source);
-	atoll_sandbox_free(orphan->handle);
-	orphan->daemon->registry.functions->session_ended(orphan->daemon);
+	loop_remove(&daemon->loop, &orphan->source);
+	if (has_ended && instances_remove(daemon->store, orphan->id) < 0)
+		(void)!call_note(daemon, "function.end", orphan->id, database_problem(daemon->store));
+	if (orphan->handle) {
+		atoll_sandbox_free(orphan->handle);
+		daemon->registry.functions->session_ended(daemon);
+	}
 	free(orphan);
 }
 
@@ -54,30 +63,87 @@ static bool hear(struct orphan *orphan)
 static int on_event(void *context, uint32_t events)
 {
 	if (hear(context))
-		end(context);
+		release(context, true);
 	return 0;
 }
 
-void orphan_add(struct daemon *daemon, atoll_sandbox *handle, bool has_begun)
+/* NULL: out of memory. */
+static struct orphan *add(struct daemon *daemon, const char *id)
 {
 	struct orphan *orphan = calloc(1, sizeof *orphan);
 
-	/* Its deadline ends it then. */
-	if (!orphan) {
-		atoll_sandbox_free(handle);
-		return;
-	}
+	if (!orphan)
+		return NULL;
 	orphan->daemon = daemon;
+	(void)!str_copy(orphan->id, sizeof orphan->id, id);
+	orphan->source.fd = FD_NONE;
+	orphan->next = daemon->registry.functions->orphans;
+	daemon->registry.functions->orphans = orphan;
+	return orphan;
+}
+
+/* Hears of it from now on. One that cannot be heard of is left to its deadline, and to the next start. */
+static void adopt(struct orphan *orphan, atoll_sandbox *handle, bool has_begun)
+{
 	orphan->handle = handle;
 	orphan->source = (struct loop_source){ .fd = atoll_fd(handle), .events = EPOLLIN, .ready = on_event,
 					       .context = orphan };
-	orphan->next = daemon->registry.functions->orphans;
-	daemon->registry.functions->orphans = orphan;
 	if (has_begun)
 		stop(orphan);
-	if (loop_add(&daemon->loop, &orphan->source) < 0)
-		end(orphan);
+	if (loop_add(&orphan->daemon->loop, &orphan->source) < 0) {
+		orphan->source.fd = FD_NONE;
+		release(orphan, false);
+	}
 }
+
+void orphan_add(struct daemon *daemon, atoll_sandbox *handle, const char *id, bool has_begun)
+{
+	struct orphan *orphan = add(daemon, id);
+
+	/* Its deadline ends it then. */
+	if (orphan)
+		adopt(orphan, handle, has_begun);
+	else
+		atoll_sandbox_free(handle);
+}
+
+/* ---- what an earlier daemon has left ---- */
+
+static int load_row(void *context, const char *id)
+{
+	return add(context, id) ? 0 : -ENOMEM;
+}
+
+int orphans_load(struct daemon *daemon)
+{
+	int r = instances_each(daemon->store, load_row, daemon);
+
+	if (r == 0 && daemon->registry.functions->orphans)
+		daemon_wake_at(daemon, clock_monotonic_ns());
+	return r;
+}
+
+bool orphans_look(struct daemon *daemon, bool is_over)
+{
+	bool is_waiting = false;
+
+	for (struct orphan *orphan = daemon->registry.functions->orphans, *next; orphan; orphan = next) {
+		atoll_sandbox *handle = NULL;
+
+		next = orphan->next;
+		if (orphan->handle)
+			continue;
+		if (atoll_find(daemon->context, orphan->id, &handle, NULL) == 0)
+			adopt(orphan, handle, true);
+		else if (is_over)
+			release(orphan, true);
+		else
+			is_waiting = true;
+	}
+	return is_waiting;
+}
+
+/* ---- the end ---- */
 
 void orphans_done(struct daemon *daemon)
 {
@@ -85,13 +151,16 @@ void orphans_done(struct daemon *daemon)
 
 	while (daemon->registry.functions->orphans) {
 		struct orphan *orphan = daemon->registry.functions->orphans;
-		struct pollfd waited = { .fd = atoll_fd(orphan->handle), .events = POLLIN };
 		uint64_t now_ns = clock_monotonic_ns();
+		struct pollfd waited = { .fd = orphan->handle ? atoll_fd(orphan->handle) : FD_NONE, .events = POLLIN };
 
-		if (now_ns < until_ns && !hear(orphan)) {
+		if (!orphan->handle)
+			release(orphan, false);
+		else if (hear(orphan))
+			release(orphan, true);
+		else if (now_ns >= until_ns)
+			release(orphan, false);
+		else
 			(void)!poll(&waited, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
-			continue;
-		}
-		end(orphan);
 	}
 }

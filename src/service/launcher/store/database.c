@@ -77,6 +77,7 @@ static const char *const migrations[] = {
 	" created_ms INTEGER NOT NULL, PRIMARY KEY (template, tag));"
 	"CREATE TABLE build_steps (owner TEXT NOT NULL, hash TEXT NOT NULL, session TEXT NOT NULL,"
 	" snapshot TEXT NOT NULL, used_ms INTEGER NOT NULL, PRIMARY KEY (owner, hash));",
+	"CREATE TABLE instances (id TEXT PRIMARY KEY) WITHOUT ROWID;",
 };
 
 const char *database_problem(struct database *store)
