@@ -236,6 +236,32 @@ def test_names_and_tags(serve):
     assert server.ask("GET", "/templates/aliases/mine", key=key)[0] == 200
 
 
+def test_a_name_is_its_owners_alone(serve, sandbox):
+    """An admin sees all templates, by their ids: a name that somebody else took first leads nowhere."""
+    server = serve()
+    words = ["--policy", str(sandbox.base / "config" / "service-test.yaml")]
+    theirs, boss = server.make_key("theirs", *words), server.make_key("boss", "--role", "admin", *words)
+    server.key, mine = theirs, server.key
+    assert server.build("taken")["status"] == "ready"
+    built = server.ask("GET", "/templates/aliases/taken")[1]["templateID"]
+    box = server.create("taken")
+    status, snapshot = server.ask("POST", f"/sandboxes/{box['sandboxID']}/snapshots", {"name": "kept"})
+    assert status == 201, snapshot
+    for name in ("taken", "kept"):
+        assert server.ask("POST", "/v2/sandboxes", {"templateID": name}, key=boss)[0] == 404
+        assert server.ask("DELETE", f"/templates/{name}", key=boss)[0] == 404
+        server.create(name)
+    assert {built, "taken"} & set(str(server.ask("GET", "/templates", key=boss)[1]).split("'"))
+    status, made = server.ask("POST", "/v2/sandboxes", {"templateID": built}, key=boss)
+    assert status == 201, made
+    server.boxes.append(made["sandboxID"])
+    assert server.ask("DELETE", f"/templates/{built}", key=boss)[0] == 204
+    server.key = boss
+    for box in server.boxes:
+        server.ask("DELETE", f"/sandboxes/{box}")
+    server.key = mine
+
+
 def test_what_fails_is_said_with_its_step(serve):
     server = serve("ready: 1\n")
     failed = server.build("bad", step("RUN", "true"), step("RUN", "echo why >&2; exit 7"))

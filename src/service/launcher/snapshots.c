@@ -23,10 +23,8 @@ struct search {
 static int match(void *context, const struct template_row *row)
 {
 	struct search *search = context;
-	bool is_named = str_equal(row->id, search->template) ||
-			(row->name[0] && str_equal(row->name, search->template));
 
-	if (row->session[0] && is_named && access_sees(&search->call->caller, row->owner)) {
+	if (row->session[0] && access_means(&search->call->caller, row, search->template)) {
 		*search->found = *row;
 		search->is_found = true;
 	}

@@ -42,13 +42,9 @@ static int match(void *context, const struct template_row *row)
 {
 	struct search *search = context;
 	const struct caller *caller = &search->call->caller;
-	bool is_seen = search->own ? str_equal(row->owner, caller->key.owner) : access_sees(caller, row->owner);
+	bool is_own = str_equal(row->owner, caller->key.owner);
 
-	/* Of two of one name the caller's own. */
-	if (search->is_found && str_equal(search->found->owner, caller->key.owner))
-		return 0;
-	if (row->session[0] || !is_seen ||
-	    (!str_equal(row->id, search->template) && !str_equal(row->name, search->template)))
+	if (row->session[0] || (search->own && !is_own) || !access_means(caller, row, search->template))
 		return 0;
 	*search->found = *row;
 	search->is_found = true;

@@ -32,6 +32,14 @@ bool access_sees(const struct caller *caller, const char *owner)
 	return caller->has_key && (caller->key.role == KEY_ADMIN || str_equal(caller->key.owner, owner));
 }
 
+bool access_means(const struct caller *caller, const struct template_row *row, const char *text)
+{
+	bool is_own = caller->has_key && str_equal(caller->key.owner, row->owner);
+
+	return (str_equal(row->id, text) && access_sees(caller, row->owner)) ||
+	       (row->name[0] && str_equal(row->name, text) && is_own);
+}
+
 static bool check_key(struct call *call)
 {
 	const char *key = call_string(call, "key");

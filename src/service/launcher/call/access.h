@@ -17,3 +17,9 @@ bool access_check(struct call *call) MUST_USE;
 
 /* Whether a key may know of a sandbox or template of this owner. */
 bool access_sees(const struct caller *caller, const char *owner);
+
+/*
+ * Whether a text means this template: by its id where the key may know of it, by its name for keys of its owner alone.
+ * Names are anybody's to choose: that of another owner's template must not lead an admin to it.
+ */
+bool access_means(const struct caller *caller, const struct template_row *row, const char *text);
