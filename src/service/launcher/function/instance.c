@@ -10,7 +10,6 @@
 #include "os/fd.h"
 #include "service/launcher/function/functions.h"
 #include "service/launcher/function/orphan.h"
-#include "service/launcher/store/instances.h"
 #include "service/launcher/store/user.h"
 
 enum { NS_PER_MS = 1000000, NS_PER_US = 1000, IDLE_MS = 600000, START_MS = 30000, MARGIN_MS = 60000, WHY_BYTES = 500 };
@@ -30,8 +29,8 @@ static void release(struct instance *instance)
 		instance->id[0] = 0;
 		return;
 	}
-	if (instance->id[0] && instances_remove(daemon->store, instance->id) < 0)
-		(void)!call_note(daemon, "function.end", instance->id, database_problem(daemon->store));
+	if (instance->id[0])
+		orphan_forget(daemon, instance->id);
 	instance->id[0] = 0;
 	if (!instance->handle)
 		return;
@@ -237,11 +236,10 @@ static int on_event(void *context, uint32_t events)
 /* Its name is written down before there is anything of it. */
 static int note_name(struct instance *instance, struct err *err)
 {
-	struct database *store = instance->function->daemon->store;
 	int r = credential_new_id(instance->id);
 
 	if (r == 0)
-		r = instances_put(store, instance->id);
+		r = database_put_instance(instance->function->daemon->store, instance->id);
 	if (r < 0)
 		instance->id[0] = 0;
 	return r < 0 ? err_set(err, ERR_STATE, -r, "function", "no sandbox can be made: %s",

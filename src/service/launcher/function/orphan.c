@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "service/launcher/store/instances.h"
 
 enum { PATIENCE_MS = 5000, NS_PER_MS = 1000000 };
 
@@ -19,6 +18,12 @@ struct orphan {
 	struct loop_source source;
 };
 
+void orphan_forget(struct daemon *daemon, const char *id)
+{
+	if (database_remove_instance(daemon->store, id) < 0)
+		(void)!call_note(daemon, "function.end", id, database_problem(daemon->store));
+}
+
 /* A row that stays is looked for at the next start. */
 static void release(struct orphan *orphan, bool has_ended)
 {
@@ -29,8 +34,8 @@ static void release(struct orphan *orphan, bool has_ended)
 		at = &(*at)->next;
 	*at = orphan->next;
 	loop_remove(&daemon->loop, &orphan->source);
-	if (has_ended && instances_remove(daemon->store, orphan->id) < 0)
-		(void)!call_note(daemon, "function.end", orphan->id, database_problem(daemon->store));
+	if (has_ended)
+		orphan_forget(daemon, orphan->id);
 	if (orphan->handle) {
 		atoll_sandbox_free(orphan->handle);
 		daemon->registry.functions->session_ended(daemon);
@@ -116,7 +121,7 @@ static int load_row(void *context, const char *id)
 
 int orphans_load(struct daemon *daemon)
 {
-	int r = instances_each(daemon->store, load_row, daemon);
+	int r = database_each_instance(daemon->store, load_row, daemon);
 
 	if (r == 0 && daemon->registry.functions->orphans)
 		daemon_wake_at(daemon, clock_monotonic_ns());

@@ -15,7 +15,7 @@ const char *const key_role_names[KEY_ROLE_COUNT] = {
 enum statement {
 	ADD_KEY, FIND_KEY, KEY_BY_NUMBER, REVOKE_KEY, EACH_KEY, PUT_SANDBOX, REMOVE_SANDBOX, EACH_SANDBOX, PUT_TEMPLATE,
 	REMOVE_TEMPLATE, EACH_TEMPLATE, PUT_FUNCTION, REMOVE_FUNCTION, EACH_FUNCTION, PUT_SECRET,
-	REMOVE_SECRET, EACH_SECRET, STATEMENT_COUNT,
+	REMOVE_SECRET, EACH_SECRET, PUT_INSTANCE, REMOVE_INSTANCE, EACH_INSTANCE, STATEMENT_COUNT,
 };
 
 struct database {
@@ -51,6 +51,9 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
 		       "version = excluded.version, updated_ms = excluded.updated_ms, metadata = excluded.metadata",
 	[REMOVE_SECRET] = "DELETE FROM secrets WHERE id = ?",
 	[EACH_SECRET] = "SELECT " SECRET_COLUMNS " FROM secrets ORDER BY created_ms, rowid",
+	[PUT_INSTANCE] = "INSERT INTO instances (id) VALUES (?)",
+	[REMOVE_INSTANCE] = "DELETE FROM instances WHERE id = ?",
+	[EACH_INSTANCE] = "SELECT id FROM instances",
 };
 
 /* Each brings a database from the version of its index to the next. Never changed: a further one is added. */
@@ -384,7 +387,8 @@ int database_put_sandbox(struct database *store, const struct sandbox_row *sandb
 	return finish(statement);
 }
 
-static int remove_row(struct database *store, enum statement which, const char *id)
+/* One that is given an id alone, and gives no rows. */
+static int change_row(struct database *store, enum statement which, const char *id)
 {
 	sqlite3_stmt *statement = begin(store, which);
 	int at = 1;
@@ -395,7 +399,7 @@ static int remove_row(struct database *store, enum statement which, const char *
 
 int database_remove_sandbox(struct database *store, const char *id)
 {
-	return remove_row(store, REMOVE_SANDBOX, id);
+	return change_row(store, REMOVE_SANDBOX, id);
 }
 
 static void get_sandbox(sqlite3_stmt *statement, struct sandbox_row *sandbox)
@@ -451,7 +455,7 @@ int database_put_template(struct database *store, const struct template_row *tem
 
 int database_remove_template(struct database *store, const char *id)
 {
-	return remove_row(store, REMOVE_TEMPLATE, id);
+	return change_row(store, REMOVE_TEMPLATE, id);
 }
 
 static void get_template(sqlite3_stmt *statement, struct template_row *template)
@@ -500,7 +504,7 @@ int database_put_function(struct database *store, const struct function_row *fun
 
 int database_remove_function(struct database *store, const char *id)
 {
-	return remove_row(store, REMOVE_FUNCTION, id);
+	return change_row(store, REMOVE_FUNCTION, id);
 }
 
 static void get_function(sqlite3_stmt *statement, struct function_row *function)
@@ -549,7 +553,7 @@ int database_put_secret(struct database *store, const struct secret_row *secret)
 
 int database_remove_secret(struct database *store, const char *id)
 {
-	return remove_row(store, REMOVE_SECRET, id);
+	return change_row(store, REMOVE_SECRET, id);
 }
 
 static void get_secret(sqlite3_stmt *statement, struct secret_row *secret)
@@ -575,6 +579,34 @@ int database_each_secret(struct database *store, int (*row)(void *context, const
 	while ((r = step(statement)) == 1) {
 		get_secret(statement, &secret);
 		r = row(context, &secret);
+		if (r < 0)
+			break;
+	}
+	sqlite3_reset(statement);
+	return r < 0 ? r : 0;
+}
+
+int database_put_instance(struct database *store, const char *id)
+{
+	return change_row(store, PUT_INSTANCE, id);
+}
+
+int database_remove_instance(struct database *store, const char *id)
+{
+	return change_row(store, REMOVE_INSTANCE, id);
+}
+
+int database_each_instance(struct database *store, int (*row)(void *context, const char *id), void *context)
+{
+	sqlite3_stmt *statement = begin(store, EACH_INSTANCE);
+	char id[CREDENTIAL_ID_SIZE];
+	int r;
+
+	while ((r = step(statement)) == 1) {
+		int at = 0;
+
+		get_text(statement, &at, id, sizeof id);
+		r = row(context, id);
 		if (r < 0)
 			break;
 	}

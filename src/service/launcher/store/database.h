@@ -134,5 +134,13 @@ int database_remove_secret(struct database *store, const char *id) MUST_USE;
 int database_each_secret(struct database *store, int (*row)(void *context, const struct secret_row *secret),
 			 void *context) MUST_USE;
 
+/*
+ * The names of sandboxes that run for functions: one is written down before its sandbox is made, and taken away when
+ * that has ended, so that the next start of atolld finds what a killed one has left. No client has a right to one.
+ */
+int database_put_instance(struct database *store, const char *id) MUST_USE;
+int database_remove_instance(struct database *store, const char *id) MUST_USE;
+int database_each_instance(struct database *store, int (*row)(void *context, const char *id), void *context) MUST_USE;
+
 /* Writes what is committed into the main file, and waits for the disk. Called when nothing else is to be done. */
 void database_checkpoint(struct database *store);
