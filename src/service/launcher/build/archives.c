@@ -98,24 +98,14 @@ static struct content look(int dir_fd, bool is_part, const char *kept)
 	return content;
 }
 
-static void trim(int dir_fd, const char *kept)
+/* Until there are so few, the oldest first. What somebody writes to a part that goes is freed when it is closed. */
+static void trim(int dir_fd, bool is_part, const char *kept, uint64_t bytes_max, size_t count_max)
 {
 	for (;;) {
-		struct content archives = look(dir_fd, false, kept);
+		struct content content = look(dir_fd, is_part, kept);
 
-		if ((archives.bytes <= ARCHIVES_BYTES_MAX && archives.count <= ARCHIVES_MAX) || !archives.oldest[0] ||
-		    unlinkat(dir_fd, archives.oldest, 0) < 0)
-			return;
-	}
-}
-
-/* Until there are so few. What somebody writes to one that goes is freed when it is closed. */
-static void trim_parts(int dir_fd, size_t max)
-{
-	for (;;) {
-		struct content parts = look(dir_fd, true, "");
-
-		if (parts.count <= max || !parts.oldest[0] || unlinkat(dir_fd, parts.oldest, 0) < 0)
+		if ((content.bytes <= bytes_max && content.count <= count_max) || !content.oldest[0] ||
+		    unlinkat(dir_fd, content.oldest, 0) < 0)
 			return;
 	}
 }
@@ -129,7 +119,7 @@ int archives_begin(const char *directory, const char *owner, char part[CREDENTIA
 
 	if (r < 0)
 		return r;
-	trim_parts(dir_fd, PARTS_MAX - 1);
+	trim(dir_fd, true, "", UINT64_MAX, PARTS_MAX - 1);
 	return fd_open_at(dir_fd, part, O_WRONLY | O_CREAT | O_EXCL, 0600);
 }
 
@@ -161,7 +151,7 @@ void archives_drop_all(const char *directory)
 				fd_open_at(dirfd(owners), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
 		if (dir_fd >= 0)
-			trim_parts(dir_fd, 0);
+			trim(dir_fd, true, "", UINT64_MAX, 0);
 	}
 	if (owners)
 		closedir(owners);
@@ -182,6 +172,6 @@ int archives_commit(const char *directory, const char *owner, const char *hash, 
 	}
 	if (renameat(dir_fd, part, dir_fd, hash) < 0)
 		return -errno;
-	trim(dir_fd, hash);
+	trim(dir_fd, false, hash, ARCHIVES_BYTES_MAX, ARCHIVES_MAX);
 	return 0;
 }

@@ -24,7 +24,8 @@ int archives_open(const char *directory, const char *owner, const char *hash) MU
 
 /*
  * A new file, and part, by which it is named until it is whole. An fd for writing, owned by the caller. An owner has
- * PARTS_MAX at once: the oldest goes for a new one, and cannot be committed. -errno.
+ * PARTS_MAX at once: the one that nothing was written to for the longest goes for a new one, and cannot be committed.
+ * -errno.
  */
 int archives_begin(const char *directory, const char *owner, char part[CREDENTIAL_ID_SIZE]) MUST_USE;
 
