@@ -27,14 +27,17 @@ void control_whoami(struct call *call)
 
 /* ---- create ---- */
 
+static bool is_full(const struct daemon *daemon, uint64_t count)
+{
+	return daemon->registry.count + invoke_count(daemon, NULL) + count > daemon->settings->sandboxes_max;
+}
+
 bool control_has_room(const struct call *call, uint64_t count)
 {
-	const struct daemon *daemon = call->daemon;
 	const struct key_row *key = &call->caller.key;
-	size_t owned = registry_count_of(&daemon->registry, key->owner) + invoke_count(daemon, key->owner);
+	size_t owned = registry_count_of(&call->daemon->registry, key->owner) + invoke_count(call->daemon, key->owner);
 
-	return daemon->registry.count + invoke_count(daemon, NULL) + count <= daemon->settings->sandboxes_max &&
-	       owned + count <= key->sandboxes_max;
+	return !is_full(call->daemon, count) && owned + count <= key->sandboxes_max;
 }
 
 /* What has ended goes then, as soon as it may. */
@@ -63,7 +66,7 @@ static bool check_counts(struct call *call, uint64_t count)
 		call_fail(call, 507, NULL, "the disk of the service is nearly full: try again later");
 		return false;
 	}
-	if (registry->count + invoke_count(call->daemon, NULL) + count > call->daemon->settings->sandboxes_max) {
+	if (is_full(call->daemon, count)) {
 		call_fail(call, 429, NULL, "this service has as many sandboxes as it takes (%llu)",
 			  (unsigned long long)call->daemon->settings->sandboxes_max);
 		return false;

@@ -112,8 +112,7 @@ void operate_done(struct daemon *daemon)
 }
 
 static const struct daemon_verbs verbs = {
-	.create = lifecycle_create, .kill = lifecycle_kill, .check = control_check_build,
-	.has_room = control_has_room,
+	.create = lifecycle_create, .kill = lifecycle_kill, .check = control_check_build, .has_room = control_has_room,
 	.find_snapshot = snapshots_find, .delete_snapshot = snapshots_delete, .hold = tidy_hold,
 	.forget = tidy_forget,
 };

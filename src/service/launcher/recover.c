@@ -129,9 +129,9 @@ int recover_all(struct daemon *daemon, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_STATE, -r, "store", "the sandboxes cannot be read: %s",
 			       r == -ENOMEM ? "out of memory" : database_problem(daemon->store));
-	for (struct sandbox *at = daemon->registry.oldest, *newer; at; at = newer) {
-		newer = at->newer;
-		take_on(at);
+	for (struct sandbox *sandbox = daemon->registry.oldest, *newer; sandbox; sandbox = newer) {
+		newer = sandbox->newer;
+		take_on(sandbox);
 	}
 	/* Also what ended while nobody was here. */
 	(void)!tidy_hold(daemon);
