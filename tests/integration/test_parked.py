@@ -49,21 +49,14 @@ def failure(box):
 class ParkedHost(Host):
     """In a mount namespace of its own where that can be had: what others mount on the host ends what is parked."""
 
-    def words(self, text):
-        words = ["/usr/bin/python3", "-c", PRELUDE + HELP + textwrap.dedent(text)]
-        identity = self.sandbox.identity
-        if os.getuid() == 0:
-            own = ["/usr/bin/unshare", "--mount", "--propagation", "private"]
-            if not identity.is_root:
-                own += ["/usr/bin/setpriv", f"--reuid={identity.uid}", f"--regid={identity.gid}", "--clear-groups"]
-            words = own + words
-        return words
+    def __init__(self, sandbox):
+        super().__init__(sandbox)
+        sandbox.has_own_mounts = True
 
     def start(self, text, **more):
-        environment = self.sandbox.full_environment(self.env)
-        keywords = {} if os.getuid() == 0 else self.sandbox.identity.popen_keywords()
-        return subprocess.Popen(self.words(text), cwd=self.sandbox.project, env=environment, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, **keywords, **more)
+        return subprocess.Popen(["/usr/bin/python3", "-c", PRELUDE + HELP + textwrap.dedent(text)],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                **self.sandbox.popen_keywords(env=self.env), **more)
 
     def program(self, text, timeout=90):
         child = self.start(text)
