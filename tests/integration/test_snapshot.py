@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 
@@ -275,6 +276,32 @@ def test_auto_snapshots_are_thinned(sandbox):
     assert names == [f"auto-{number}" for number in range(4, 54)]
     assert len(staged.layers(session)) == 50
     staged.atoll("stop", session)
+
+
+@pytest.mark.only("root")
+@pytest.mark.needs("strace")
+def test_a_command_that_comes_while_nothing_was_there_has_its_snapshot_too(sandbox):
+    """The supervisor looks whether there is a message, and hears the next: one that comes in between was not looked
+    at. Here each look takes 50 ms more, and a client says the next thing 30 ms after the last."""
+    staged = Staged(sandbox, more="stage: {auto: exec}")
+    session = staged.detach()
+    pid = str(json.loads(sandbox.run_atoll("ps", "--json").out)[0]["pid"])
+    log = sandbox.base / "trace"
+    with subprocess.Popen(["strace", "-qq", "-o", log, "-e", "trace=recvfrom",
+                           "-e", "inject=recvfrom:delay_exit=50000", "-p", pid]) as trace:
+        wait_until(lambda: "TracerPid:\t0\n" not in pathlib.Path(f"/proc/{pid}/status").read_text())
+        try:
+            for number in range(5):
+                done = sandbox.run_outside(["strace", "-f", "-qq", "-o", "/dev/null", "-e",
+                                            "inject=sendmsg:delay_enter=30000", sandbox.programs.atoll, "exec", session,
+                                            "--", "sh", "-c", f"echo {number} > n"])
+                assert done.code == 0, done
+            names = [item["name"] for item in staged.snapshots(session)]
+        finally:
+            staged.atoll("stop", session)
+            trace.wait(30)
+    assert names == [f"auto-{number}" for number in range(1, 6)]
+    assert "EAGAIN" in log.read_text(), "it never looked while nothing was there"
 
 
 def calls(staged, *words):

@@ -214,18 +214,25 @@ static bool is_spawning(const struct box *box)
 /*
  * One command at a time is on its way to init, and none during a freeze. Its socket takes no more than two: the next
  * send would wait for init, which waits for its child's exec, which waits for our answer. Everything else is heard.
+ * 1: the next message is heard now; 0: it is a command that waits; -EAGAIN: there is none yet, and what comes after
+ * this look must be looked at as well before it is heard.
  */
-static bool must_wait(struct client *client)
+static int may_hear(struct client *client)
 {
 	uint8_t header[FRAME_HEADER_SIZE];
 	bool is_late = is_spawning(client->box);
+	ssize_t size;
 	uint16_t type;
 
-	if (!client->link || !(is_late || exec_snapshot_is_wanted(client->box)) ||
-	    recv(client->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof header)
-		return false;
+	if (!client->link || !(is_late || exec_snapshot_is_wanted(client->box)))
+		return 1;
+	size = recv(client->fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
+	if (size != (ssize_t)sizeof header)
+		return 1; /* it hung up, or broke the protocol */
 	type = frame_peek_type(header);
-	return link_must_wait(client, type, is_late) || (type == LINK_RUN && exec_snapshot_must_wait(client));
+	return !link_must_wait(client, type, is_late) && !(type == LINK_RUN && exec_snapshot_must_wait(client));
 }
 
 /* One message. 1; 0: it hung up; -EAGAIN: there is none; else it broke the protocol. */
@@ -243,11 +250,12 @@ static int client_ready(void *context, uint32_t events)
 	int r = client->is_deferred ? 0 : 1; /* only that it hung up can be heard of one that waits */
 
 	for (int i = 0; r > 0 && i < MESSAGES_TOGETHER && (i == 0 || client->link); i++) {
-		if (must_wait(client)) {
+		r = may_hear(client);
+		if (r == 0) {
 			client->is_deferred = true;
 			return loop_change(client->box->run.loop, &client->source, 0);
 		}
-		r = hear(client);
+		r = r < 0 ? r : hear(client);
 	}
 	/* A client that breaks the protocol is cut off; the sandbox goes on. */
 	if (r <= 0 && r != -EAGAIN)
