@@ -57,6 +57,19 @@ int mount_seal(int fd, bool recursive, uint64_t attributes, int userns_fd)
 	return syscall(SYS_mount_setattr, fd, "", flags, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
+int mount_change(int fd, bool recursive, const struct mount_change *change)
+{
+	struct mount_attr attr = {
+		.attr_set = change->set,
+		.attr_clr = change->clear,
+		.propagation = change->propagation,
+		.userns_fd = change->set & MOUNT_ATTR_IDMAP ? (uint64_t)change->userns_fd : 0,
+	};
+	unsigned flags = AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0);
+
+	return syscall(SYS_mount_setattr, fd, "", flags, &attr, sizeof attr) < 0 ? -errno : 0;
+}
+
 int mount_attach_at(int mount_fd, int dir_fd, const char *name)
 {
 	unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH);

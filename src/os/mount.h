@@ -34,6 +34,15 @@ int mount_clone(int dir_fd, const char *path, bool recursive) MUST_USE;
  */
 int mount_seal(int fd, bool recursive, uint64_t attributes, int userns_fd) MUST_USE;
 
+/* What becomes of a mount: MOUNT_ATTR_* bits to set and to clear, MS_SHARED and so on of <sys/mount.h> or 0. */
+struct mount_change {
+	uint64_t set, clear, propagation;
+	int userns_fd; /* borrowed, with MOUNT_ATTR_IDMAP in set */
+};
+
+/* Does nothing but what change says, to the mount at fd, or to it and all below. mount_setattr(2). */
+int mount_change(int fd, bool recursive, const struct mount_change *change) MUST_USE;
+
 /* Lets a mount be written that is read-only by its attribute and by nothing else. mount_setattr(2). */
 int mount_allow_writes(int fd) MUST_USE;
 

@@ -13,22 +13,28 @@
 #define TIOCGPTPEER _IO('T', 0x41) /* Linux 4.13 */
 #endif
 
+int pty_open_slave(int master_fd, int *ret_slave)
+{
+	int unlocked = 0, slave;
+
+	/* grantpt(3) has nothing to do on devpts: the mount options give owner and mode. */
+	if (ioctl(master_fd, TIOCSPTLCK, &unlocked) < 0)
+		return -errno;
+	slave = ioctl(master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave < 0)
+		return -errno;
+	*ret_slave = slave;
+	return 0;
+}
+
 int pty_open(int *ret_master, int *ret_slave)
 {
 	cleanup_fd int master = fd_open_at(AT_FDCWD, "/dev/ptmx", O_RDWR, 0);
-	int unlocked = 0, slave;
+	int r = master < 0 ? master : pty_open_slave(master, ret_slave);
 
-	if (master < 0)
-		return master;
-	/* grantpt(3) has nothing to do on devpts: the mount options give owner and mode. */
-	if (ioctl(master, TIOCSPTLCK, &unlocked) < 0)
-		return -errno;
-	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (slave < 0)
-		return -errno;
-	*ret_master = take_fd(&master);
-	*ret_slave = slave;
-	return 0;
+	if (r == 0)
+		*ret_master = take_fd(&master);
+	return r;
 }
 
 int pty_get_size(int fd, struct pty_size *ret_size)

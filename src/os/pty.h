@@ -24,6 +24,9 @@ struct pty_size {
  */
 int pty_open(int *ret_master, int *ret_slave) MUST_USE;
 
+/* The slave of a master that was opened otherwise, unlocked; as above. -ENOTTY where it is none. */
+int pty_open_slave(int master_fd, int *ret_slave) MUST_USE;
+
 /* fd: either end, or the user's terminal. Setting the size of a master sends SIGWINCH to the foreground group. */
 int pty_get_size(int fd, struct pty_size *ret_size) MUST_USE;
 int pty_set_size(int fd, struct pty_size size) MUST_USE;
