@@ -5,7 +5,7 @@ BUILD  := build
 BIN    := $(BUILD)/bin
 PREFIX ?= /usr/local
 HOT    := atoll atoll-init atoll-request
-HOST   := atoll-desk atoll-egress atoll-files atoll-front atoll-function atoll-judge atoll-learn atoll-notify atoll-policy atoll-log atoll-stage atoll-secret atoll-template atoll-token atoll-top atoll-verify atolld
+HOST   := atoll-desk atoll-egress atoll-files atoll-front atoll-function atoll-judge atoll-learn atoll-notify atoll-oci atoll-policy atoll-log atoll-stage atoll-secret atoll-template atoll-token atoll-top atoll-verify atolld
 
 .PHONY: all help run demo check check-unit check-compat check-vm check-vm-systemd check-bare fuzz bench install uninstall clean check-agents check-fault packages check-packages bench-packages report-verify
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 PROGRAMS = ("atoll", "atoll-desk", "atoll-egress", "atoll-files", "atoll-init", "atoll-judge", "atoll-learn",
-            "atoll-notify", "atoll-policy",
+            "atoll-notify", "atoll-oci", "atoll-policy",
             "atoll-log", "atoll-request", "atoll-stage", "atoll-secret", "atoll-probe", "atoll-template",
             "atoll-token", "atoll-top",
             "atoll-verify", "atoll-front", "atoll-function", "atolld")
