@@ -18,11 +18,11 @@ static int fail(enum oci_hook_kind kind, size_t index, const char *why, struct e
 
 static int run_one(const struct oci_hook *hook, int state_fd, bool *ret_late)
 {
-	const char *const plain[] = { hook->path, NULL }, *const none[] = { NULL };
+	const char *const plain[] = { hook->path, NULL }, *const *env = (const char *const *)hook->env.items;
 	struct spawn spawn = {
 		.program = hook->path,
 		.argv = hook->args.count ? hook->args.items : plain,
-		.env = hook->env.items ? (const char *const *)hook->env.items : none,
+		.env = env, /* none is said: the runtime's own */
 		.fds = { { state_fd, 0 } },
 		.fd_count = 1,
 		.unblocks_signals = true,

@@ -8,6 +8,8 @@
 #include <linux/capability.h>
 #include <linux/prctl.h>
 #include <linux/securebits.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,7 +22,7 @@
 #include "os/fd.h"
 #include "os/path.h"
 
-enum { GROUPS_MAX = 1024 };
+enum { GROUPS_MAX = 1024, PASSWD_MAX = 1 << 20 };
 
 static int fail(int r, const char *what, struct err *err)
 {
@@ -97,8 +99,11 @@ static uint64_t mask_of(const struct field_texts *names)
 {
 	uint64_t mask = 0;
 
-	for (size_t i = 0; i < names->count; i++)
-		mask |= CAPS_BIT(oci_capability_find(names->items[i]));
+	for (size_t i = 0; i < names->count; i++) {
+		int capability = oci_capability_find(names->items[i]);
+
+		mask |= capability >= 0 ? CAPS_BIT(capability) : 0;
+	}
 	return mask;
 }
 
@@ -172,11 +177,48 @@ static int set_labels(const struct oci_process *process, struct err *err)
 	return r < 0 ? fail(r, "apparmor profile", err) : 0;
 }
 
+/* "HOME=…" of the user by the container's own list, which is hostile: a file of bounded size. Owned. */
+static char *home_of(uid_t uid)
+{
+	cleanup_free char *text = NULL;
+	struct passwd *entry = NULL;
+	char *home = NULL;
+	size_t size;
+	FILE *list;
+
+	if (fd_read_regular_at(AT_FDCWD, "/etc/passwd", PASSWD_MAX, &text, &size) == 0 && size) {
+		list = fmemopen(text, size, "r");
+		while (list && (entry = fgetpwent(list)) && entry->pw_uid != uid)
+			;
+		if (entry && entry->pw_dir && *entry->pw_dir == '/')
+			home = str_printf("HOME=%s", entry->pw_dir);
+		if (list)
+			fclose(list);
+	}
+	return home ? home : str_dup("HOME=/");
+}
+
+/* What programs have always had stands there too where the bundle does not say it. For a process that executes next. */
+static const char **environment_of(const struct oci_process *process)
+{
+	const char **env = calloc(process->env.count + 2, sizeof *env);
+	size_t count = process->env.count;
+
+	if (!env)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		env[i] = process->env.items[i];
+	if (!strv_has_name(env, "HOME="))
+		env[count] = home_of((uid_t)process->user.uid);
+	return env;
+}
+
 int oci_process_exec(const struct oci_process *process, const struct oci_seccomp *seccomp, const char *program,
 		     unsigned kept_fds, struct err *err)
 {
+	const char **env = environment_of(process);
 	uint64_t held = held_capabilities();
-	int r = set_labels(process, err);
+	int r = env ? set_labels(process, err) : -ENOMEM;
 
 	/* Before anything that the program could see of the host is left open to it. */
 	if (r == 0 && syscall(SYS_close_range, 3 + kept_fds, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
@@ -200,8 +242,7 @@ int oci_process_exec(const struct oci_process *process, const struct oci_seccomp
 		r = oci_seccomp_load(seccomp, &process->capabilities, err);
 	if (r < 0)
 		return r;
-	execve(program, (char *const *)process->args.items,
-	       process->env.items ? (char *const *)process->env.items : (char *const[]){ NULL });
+	execve(program, (char *const *)process->args.items, (char *const *)env);
 	r = -errno;
 	return err_set(err, r == -ENOENT ? ERR_NOT_FOUND : ERR_NOT_RUNNABLE, -r, "process", "exec %s: %s", program,
 		       r == -EACCES ? "permission denied" : r == -ENOENT ? "no such file or directory" : strerror(-r));

@@ -129,8 +129,12 @@ int oci_root_build(const struct oci_config *config, const char *bundle, const st
 		r = oci_mount_make(root, &mounts[i], bundle, groups, err);
 	if (r == 0)
 		r = oci_devices_make(root, config, err);
-	if (r == 0)
+	if (r == 0) {
+		/* While the root may be written. A file in the way is told by whoever goes there. */
+		cleanup_fd int cwd = rooted_make(root, config->process.cwd, true);
+
 		*ret_root_fd = take_fd(&root);
+	}
 	return r;
 }
 

@@ -125,6 +125,10 @@ def test_another_process_in_a_container(bundle):
     assert done.code == 5 and done.out == "said\nsleep\x001000\x00Seccomp:\t2\n", done
     done = bundle.call("exec", bundle.name, "nothing")
     assert done.code == 255 and "executable file not found in $PATH" in done.err, done
+    done = bundle.call("exec", "-e", "WORD=other", "--cwd", "/bin", "--cap", "CAP_FOWNER", bundle.name, "sh", "-c",
+                       "echo $WORD $HOME; pwd; grep CapEff /proc/self/status")
+    assert done.out == "other /\n/bin\nCapEff:\t0000000000000029\n", done
+    assert "UID:GID" in bundle.call("exec", "--user", "x", bundle.name, "true").err
     process = dict(bundle.config["process"], args=["sh", "-c", "echo $MORE"], env=["MORE=more"])
     path = bundle.sandbox.write(bundle.place / "process.json", json.dumps(process))
     assert bundle.call("exec", "--process", path, bundle.name).out == "more\n"

@@ -85,19 +85,6 @@ static int refuse(struct err *err, const char *field, const char *value, const c
 		       why);
 }
 
-static int check_capabilities(const struct oci_capabilities *capabilities, struct err *err)
-{
-	const struct field_texts *sets[] = { &capabilities->bounding, &capabilities->effective,
-					     &capabilities->permitted, &capabilities->inheritable,
-					     &capabilities->ambient };
-
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		for (size_t j = 0; j < sets[i]->count; j++)
-			if (oci_capability_find(sets[i]->items[j]) < 0)
-				return refuse(err, "process.capabilities", sets[i]->items[j], "is no capability");
-	return 0;
-}
-
 int oci_process_check(const struct oci_process *process, struct err *err)
 {
 	const struct oci_rlimit *limits = process->rlimits.items;
@@ -118,7 +105,8 @@ int oci_process_check(const struct oci_process *process, struct err *err)
 			if (str_equal(limits[i].type, limits[j].type))
 				return refuse(err, "process.rlimits", limits[i].type, "stands there twice");
 	}
-	return check_capabilities(&process->capabilities, err);
+	/* A capability that no kernel has is none that it could get: it is passed over, as the specification wants. */
+	return 0;
 }
 
 static int check_namespaces(const struct oci_config *config, struct err *err)
@@ -197,7 +185,7 @@ static int check_sysctl(const struct oci_config *config, struct err *err)
 	json_object_foreach(config->linux_part.sysctl, key, value) {
 		uint64_t flag = strv_has(of_ipc, key) || str_has_prefix(key, "fs.mqueue.") ? CLONE_NEWIPC
 				: str_has_prefix(key, "net.")				   ? CLONE_NEWNET
-				: str_equal(key, "kernel.domainname") || str_equal(key, "kernel.hostname")
+				: str_equal(key, "kernel.domainname")
 					? CLONE_NEWUTS
 													    : 0;
 

@@ -16,6 +16,7 @@
 #include "os/pty.h"
 #include "prog/atoll-oci/job.h"
 #include "prog/atoll-oci/life.h"
+#include "prog/atoll-oci/words.h"
 
 /* run, exec: they stay until the program has ended, unless they are detached. */
 
@@ -185,8 +186,8 @@ int cmd_run(struct job *job)
 	return r;
 }
 
-/* The process of an exec by words is the container's own with other arguments. */
-static int read_process(const struct job *job, struct oci_state *state, struct oci_process *process, json_t **json)
+static int read_process(const struct job *job, const struct oci_state *state, struct oci_process *process,
+			json_t **json)
 {
 	cleanup_free char *text = NULL;
 	size_t size;
@@ -194,10 +195,9 @@ static int read_process(const struct job *job, struct oci_state *state, struct o
 
 	*json = NULL;
 	if (!job->process) {
-		*process = state->config.process;
-		process->args = (struct field_texts){ (const char **)(job->words + 1), job->word_count - 1 };
-		process->is_terminal = job->is_terminal;
-		return job->word_count > 1 ? 0 : err_set(job->err, ERR_USAGE, EINVAL, "exec", "no program was named");
+		r = job->word_count > 1 ? words_to_process(job, state, &text)
+					: err_set(job->err, ERR_USAGE, EINVAL, "exec", "no program was named");
+		return r == 0 ? oci_process_parse(process, json, text, strlen(text), job->err) : r;
 	}
 	r = fd_read_file_at(AT_FDCWD, job->process, PROCESS_MAX, &text, &size);
 	if (r < 0)
@@ -259,7 +259,7 @@ int cmd_exec(struct job *job)
 		r = read_process(job, &state, &process, &json);
 	if (r == 0)
 		r = run_exec(job, &exec, &init);
-	if (job->process && json)
+	if (json)
 		oci_process_done(&process, &json);
 	pidref_done(&init);
 	/* As engines expect it: a program that is not there is no failure of the container's. */

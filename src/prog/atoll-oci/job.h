@@ -10,13 +10,21 @@
 #include "base/options.h"
 #include "oci/container-state.h"
 
+/* What `exec` takes beside its words; each of the process's own where it is not said. */
+struct exec_words {
+	const char *user, *cwd;
+	struct option_list env, caps, gids;
+	bool no_new_privs;
+};
+
 struct job {
 	/* Before the verb. */
 	const char *root, *log, *log_format, *cgroup_manager;
 	bool is_systemd, is_debug, is_version;
 	/* Behind it; each verb knows some. */
-	const char *bundle, *pid_file, *console_socket, *preserve_fds, *process, *format, *resources;
+	const char *bundle, *pid_file, *console_socket, *preserve_fds, *process, *format;
 	bool is_forced, is_all, is_detached, is_kept, keeps_keyring, no_pivot, is_quiet, is_terminal;
+	struct exec_words exec;
 	/* Not options. */
 	char **words;
 	size_t word_count;

@@ -34,16 +34,32 @@ static const struct option behind[] = {
 	{ 0, "pid-file", "FILE", "write the process number there", OPTION_TEXT, AT(pid_file) },
 	{ 0, "console-socket", "SOCKET", "who gets the terminal", OPTION_TEXT, AT(console_socket) },
 	{ 0, "preserve-fds", "N", "pass so many descriptors behind 2", OPTION_TEXT, AT(preserve_fds) },
-	{ 'p', "process", "FILE", "the process as JSON", OPTION_TEXT, AT(process) },
 	{ 'f', "format", "FORMAT", "table or json", OPTION_TEXT, AT(format) },
-	{ 0, "force", NULL, "kill it first", OPTION_FLAG, AT(is_forced) },
 	{ 'a', "all", NULL, "all of its processes", OPTION_FLAG, AT(is_all) },
 	{ 'd', "detach", NULL, "do not wait for its end", OPTION_FLAG, AT(is_detached) },
 	{ 0, "keep", NULL, "do not delete it in the end", OPTION_FLAG, AT(is_kept) },
 	{ 0, "no-new-keyring", NULL, "keep the keyring of the caller", OPTION_FLAG, AT(keeps_keyring) },
 	{ 0, "no-pivot", NULL, "accepted; the root is always entered by pivot_root(2)", OPTION_FLAG, AT(no_pivot) },
 	{ 'q', "quiet", NULL, "names alone", OPTION_FLAG, AT(is_quiet) },
+};
+
+static const struct option of_delete[] = {
+	{ 'f', "force", NULL, "kill it first, and be content where it is gone", OPTION_FLAG, AT(is_forced) },
+};
+
+static const struct option of_exec[] = {
+	{ 'p', "process", "FILE", "the process as JSON", OPTION_TEXT, AT(process) },
 	{ 't', "tty", NULL, "give it a terminal", OPTION_FLAG, AT(is_terminal) },
+	{ 'd', "detach", NULL, "do not wait for its end", OPTION_FLAG, AT(is_detached) },
+	{ 'e', "env", "NAME=VALUE", "add to its environment", OPTION_LIST, AT(exec.env) },
+	{ 'u', "user", "UID[:GID]", "whose process it is", OPTION_TEXT, AT(exec.user) },
+	{ 0, "cwd", "DIR", "its working directory", OPTION_TEXT, AT(exec.cwd) },
+	{ 'c', "cap", "CAPABILITY", "add a capability", OPTION_LIST, AT(exec.caps) },
+	{ 'g', "additional-gids", "GID", "add a group", OPTION_LIST, AT(exec.gids) },
+	{ 0, "no-new-privs", NULL, "it gains no privilege by executing", OPTION_FLAG, AT(exec.no_new_privs) },
+	{ 0, "pid-file", "FILE", "write the process number there", OPTION_TEXT, AT(pid_file) },
+	{ 0, "console-socket", "SOCKET", "who gets the terminal", OPTION_TEXT, AT(console_socket) },
+	{ 0, "preserve-fds", "N", "pass so many descriptors behind 2", OPTION_TEXT, AT(preserve_fds) },
 };
 
 static const struct verb {
@@ -144,14 +160,16 @@ static int show_version(void)
 
 static int run_verb(struct job *job, const struct verb *verb, int argc, char **argv, char **whole)
 {
+	const struct option *options = verb->run == cmd_exec ? of_exec : verb->run == cmd_delete ? of_delete : behind;
+	size_t count = verb->run == cmd_exec ? ARRAY_SIZE(of_exec) : ARRAY_SIZE(of_delete);
+	/* The arguments of a program are its own, so options of exec stand before the container's name. */
+	bool permute = verb->run != cmd_exec && verb->run != cmd_ps;
 	int rest, r;
 
-	/* The arguments of a program are its own, so options of exec stand before the container's name. */
-	r = options_parse(behind, ARRAY_SIZE(behind), job, argc, argv, verb->run != cmd_exec && verb->run != cmd_ps,
-			  &rest,
-			  job->err);
+	count = options == behind ? ARRAY_SIZE(behind) : count;
+	r = options_parse(options, count, job, argc, argv, permute, &rest, job->err);
 	if (r == 1)
-		return options_help("Options behind the verb:\n\n", behind, ARRAY_SIZE(behind));
+		return options_help("Options behind the verb:\n\n", options, count);
 	if (r < 0)
 		return r;
 	job->words = argv + rest;

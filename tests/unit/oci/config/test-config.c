@@ -75,7 +75,7 @@ static const struct {
 	{ "[9]", "[\"9\"]", "process.user.additionalGids" },
 	{ "RLIMIT_NOFILE", "RLIMIT_X", "process.rlimits" },
 	{ "18446744073709551615", "4", "soft limit above" },
-	{ "CAP_CHOWN", "CAP_NONE", "process.capabilities" },
+	{ "[\"CAP_CHOWN\"]", "\"CAP_CHOWN\"", "process.capabilities.bounding" },
 	{ "\"oomScoreAdj\":3", "\"oomScoreAdj\":1001", "process.oomScoreAdj" },
 	{ "\"destination\":\"/proc\"", "\"destination\":\"proc\"", "mounts: destination" },
 	{ "\"destination\":\"/proc\",", "", "mounts[0].destination is missing" },
