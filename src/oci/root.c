@@ -7,6 +7,7 @@
 #include <linux/mount.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "oci/device.h"
@@ -131,8 +132,10 @@ int oci_root_build(const struct oci_config *config, const char *bundle, const st
 		r = oci_devices_make(root, config, err);
 	if (r == 0) {
 		/* While the root may be written. A file in the way is told by whoever goes there. */
-		cleanup_fd int cwd = rooted_make(root, config->process.cwd, true);
+		int cwd = rooted_make(root, config->process.cwd, true);
 
+		if (cwd >= 0)
+			close(cwd);
 		*ret_root_fd = take_fd(&root);
 	}
 	return r;
